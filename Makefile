@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+HOME_DIR := .wattline/demo
+
+.PHONY: help demo test check format bench soak clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.ready: pyproject.toml
+	@echo "setting up $(VENV) (once; about a minute)" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install --editable '.[control]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	@$(PIP) install --group dev
+	@touch $@
+
+demo: $(VENV)/.ready  ## a pipeline end to end, with a cooling fault, on this machine
+	@$(BIN)/python examples/tiny-lm/demo.py
+
+test: check  ## the whole test suite, quality checks included
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+check: $(VENV)/.ready-dev  ## format, lint, types, import rules, dead code, dependencies
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vulture
+	$(BIN)/deptry src
+
+format: $(VENV)/.ready-dev  ## rewrite the sources in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.ready-dev  ## the figures in docs/benchmarks.md
+	$(BIN)/python -m bench
+
+soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
+	$(BIN)/python bench/kill_points.py --points 200
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .wattline .mypy_cache .pytest_cache .ruff_cache .hypothesis
