@@ -1,0 +1,30 @@
+"""What exists: sites, feeds, cooling loops, racks, nodes, links, storage."""
+
+from wattline.facility.devices import DEVICES, Device
+from wattline.facility.model import (
+    CoolingKind,
+    Facility,
+    Link,
+    Loop,
+    Node,
+    Rack,
+    Site,
+    Storage,
+    Supply,
+    TrafficClass,
+)
+
+__all__ = [
+    "DEVICES",
+    "CoolingKind",
+    "Device",
+    "Facility",
+    "Link",
+    "Loop",
+    "Node",
+    "Rack",
+    "Site",
+    "Storage",
+    "Supply",
+    "TrafficClass",
+]

@@ -1,0 +1,151 @@
+"""What exists: sites, feeds, loops, racks, nodes, links and storage, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from wattline.facility.devices import Device
+
+
+class CoolingKind(StrEnum):
+    """How heat leaves a rack."""
+
+    AIR = "air"
+    REAR_DOOR = "rear-door"
+    DIRECT_TO_CHIP = "direct-to-chip"
+    IMMERSION = "immersion"
+
+
+class TrafficClass(StrEnum):
+    """Traffic is shaped apart, so that control is never starved by checkpoints."""
+
+    CONTROL = "control"
+    TRAINING = "training"
+    CHECKPOINT = "checkpoint"
+    ARTIFACT = "artifact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """A feed or a PDU: anything that carries power to racks and trips when it carries too much."""
+
+    name: str
+    rating_watts: float
+    continuous_fraction: float = 0.8  # breakers carry 80 % of their rating for hours
+    overload_factor: float = 1.2  # … and this much of it for `overload_seconds` before they trip
+    overload_seconds: float = 60.0
+    parent: str | None = None  # a PDU hangs on a feed
+
+    @property
+    def usable_watts(self) -> float:
+        return self.rating_watts * self.continuous_fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A cooling loop: what takes the heat of its racks away."""
+
+    name: str
+    kind: CoolingKind
+    capacity_watts: float
+    supply_celsius: float
+    approach_kelvin: float  # coolant above its supply when it carries its whole capacity at full flow
+    time_constant_seconds: float
+    flow_litres_per_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine that takes work."""
+
+    name: str
+    rack: str
+    device: Device | None
+    gpus: int
+    cpus: int
+    other_watts: float  # everything in the box but its GPUs, at work
+    tier: str = "training"  # training | inference | development
+
+    @property
+    def idle_watts(self) -> float:
+        device_watts = self.device.idle_watts if self.device else 0.0
+        return self.gpus * device_watts + self.other_watts
+
+    @property
+    def nameplate_watts(self) -> float:
+        device_watts = self.device.limit_watts if self.device else 0.0
+        return self.gpus * device_watts + self.other_watts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rack:
+    """Nodes behind one cap, on one loop, under one switch."""
+
+    name: str
+    row: str
+    cap_watts: float
+    supplies: tuple[str, ...]  # feeds or PDUs; two mean A and B
+    redundant: bool  # A/B: each of them must be able to carry all of it alone
+    loop: str
+    switch: str
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where checkpoints and data of a site live."""
+
+    name: str
+    throughput_bytes_per_second: float
+    capacity_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One hall, or a few that share a feed, a tariff and a grid."""
+
+    name: str
+    region: str  # what residency rules speak of: eu, us, …
+    supplies: tuple[Supply, ...]  # feeds first, then PDUs
+    loops: tuple[Loop, ...]
+    racks: tuple[Rack, ...]
+    storage: Storage
+    usd_per_kwh: float
+    carbon_zone: str
+    grams_co2_per_kwh: float
+    pue: float
+    telemetry: str  # emulated | nvml | prometheus | …
+    engine: str  # local | slurm | …
+    thermal_time_scale: float = 1.0  # emulated only: heat moves this many times faster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A connection between two sites, the same both ways."""
+
+    name: str
+    between: tuple[str, str]
+    bits_per_second: float
+    latency_seconds: float
+    shares: Mapping[TrafficClass, float]  # of the bandwidth, each a guaranteed part
+    usd_per_gigabyte: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facility:
+    """All that Wattline may use."""
+
+    name: str
+    sites: tuple[Site, ...]
+    links: tuple[Link, ...] = ()
+    source: str = field(default="", compare=False)  # the file it came from
+
+    @property
+    def gpus(self) -> int:
+        return sum(node.gpus for site in self.sites for rack in site.racks for node in rack.nodes)
+
+    @property
+    def emulated(self) -> bool:
+        return any(site.telemetry == "emulated" for site in self.sites)

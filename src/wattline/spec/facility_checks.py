@@ -1,0 +1,173 @@
+"""Does a facility hold together? Every name leads somewhere, and what is always drawn fits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from wattline.facility import Device, TrafficClass
+from wattline.spec.flaws import KEY, Flaw
+from wattline.spec.nearest import listed, nearest
+from wattline.spec.ranges import names_in
+from wattline.spec.site import LinkDocument, RackDocument, SiteDocument
+from wattline.units import format_watts
+
+MOST_NODES = 200_000
+
+Path = tuple[str | int, ...]
+
+
+def flaws_of(
+    sites: Mapping[str, SiteDocument], links: Sequence[LinkDocument], devices: Mapping[str, Device]
+) -> Iterator[Flaw]:
+    """Everything wrong between the parts of a facility; `devices` are the GPUs it may name."""
+    nodes = sum(
+        len(names_in(written)) * sum(group.count for group in rack.nodes)
+        for site in sites.values()
+        for written, rack in site.racks.items()
+    )
+    if nodes > MOST_NODES:
+        yield Flaw(
+            at=("sites",), message="too many nodes", value=f"{nodes:,}", allowed=f"at most {MOST_NODES:,}"
+        )
+        return
+    for name, site in sites.items():
+        at = ("sites", name)
+        yield from _repeated_names(site, at)
+        yield from _dangling_names(site, at, devices)
+    yield from _wrong_links(links, sites)
+
+
+def overloads_of(sites: Mapping[str, SiteDocument], devices: Mapping[str, Device]) -> Iterator[Flaw]:
+    """What cannot carry even the idle draw of what hangs on it; asked once every name leads somewhere."""
+    for name, site in sites.items():
+        yield from _overloads(site, ("sites", name), devices)
+
+
+def _unknown(at: Path, what: str, name: str, known: Collection[str]) -> Flaw:
+    return Flaw(
+        at=at,
+        message=f"there is no {what} of this name",
+        value=repr(name),
+        allowed=listed(known),
+        nearest=nearest(name, known),
+    )
+
+
+def _repeated_names(site: SiteDocument, at: Path) -> Iterator[Flaw]:
+    """Within a site one name is one thing, whatever its kind: faults, readings and reasons go by it."""
+    taken = dict.fromkeys(site.feeds, "a feed")
+    for part, what in (("pdus", "a pdu"), ("loops", "a loop"), ("racks", "a rack")):
+        for written in getattr(site, part):
+            for name in names_in(written):
+                if name in taken:
+                    message = f"{taken[name]} of this site has this name already"
+                    yield Flaw(at=(*at, part, written, KEY), message=message, value=repr(name))
+                    break
+                taken[name] = what
+    if site.storage.name in taken:
+        message = f"{taken[site.storage.name]} of this site has this name already"
+        yield Flaw(at=(*at, "storage", "name"), message=message, value=repr(site.storage.name))
+
+
+def _dangling_names(site: SiteDocument, at: Path, devices: Mapping[str, Device]) -> Iterator[Flaw]:
+    for model in site.gpu_hour:
+        if model not in devices:
+            yield _unknown((*at, "gpu_hour", model, KEY), "GPU", model, devices)
+    for name, pdu in site.pdus.items():
+        if pdu.feed not in site.feeds:
+            yield _unknown((*at, "pdus", name, "feed"), "feed", pdu.feed, site.feeds)
+    supplies = (*site.feeds, *site.pdus)
+    for written, rack in site.racks.items():
+        rack_at = (*at, "racks", written)
+        for position, supply in enumerate(rack.power):
+            if supply not in supplies:
+                yield _unknown((*rack_at, "power", position), "feed or pdu", supply, supplies)
+        yield from _wrong_pair(rack, rack_at)
+        if rack.loop not in site.loops:
+            yield _unknown((*rack_at, "loop"), "loop", rack.loop, site.loops)
+        for position, group in enumerate(rack.nodes):
+            if group.gpu is not None and group.gpu not in devices:
+                yield _unknown((*rack_at, "nodes", position, "gpu"), "GPU", group.gpu, devices)
+
+
+def _wrong_pair(rack: RackDocument, at: Path) -> Iterator[Flaw]:
+    if len(set(rack.power)) != len(rack.power):
+        yield Flaw(
+            at=(*at, "power"), message="both supplies of this rack are the same", value=repr(rack.power[0])
+        )
+    if rack.redundant and len(rack.power) == 1:
+        yield Flaw(at=(*at, "redundant"), message="a rack on one supply is not redundant; name two, A and B")
+
+
+def _overloads(site: SiteDocument, at: Path, devices: Mapping[str, Device]) -> Iterator[Flaw]:
+    on_supply: defaultdict[str, float] = defaultdict(float)
+    on_loop: defaultdict[str, float] = defaultdict(float)
+    for written, rack in site.racks.items():
+        idle = _idle_watts(rack, devices)
+        if idle > rack.cap:
+            yield _overloaded((*at, "racks", written, "cap"), "its idle nodes draw", idle, rack.cap)
+        total = idle * len(names_in(written))
+        alone = len(rack.power) == 1 or rack.redundant is not False
+        for supply in rack.power:
+            on_supply[supply] += total if alone else total / len(rack.power)
+        on_loop[rack.loop] += total
+    for name, pdu in site.pdus.items():
+        on_supply[pdu.feed] += on_supply[name]
+        usable = pdu.rating * pdu.continuous
+        if on_supply[name] > usable:
+            yield _overloaded((*at, "pdus", name, "rating"), "its idle racks draw", on_supply[name], usable)
+    for name, feed in site.feeds.items():
+        usable = feed.rating * feed.continuous
+        if on_supply[name] > usable:
+            yield _overloaded((*at, "feeds", name, "rating"), "its idle racks draw", on_supply[name], usable)
+    for name, loop in site.loops.items():
+        if on_loop[name] > loop.capacity:
+            yield _overloaded(
+                (*at, "loops", name, "capacity"), "its idle racks give off", on_loop[name], loop.capacity
+            )
+
+
+def _overloaded(at: Path, why: str, watts: float, most: float) -> Flaw:
+    return Flaw(
+        at=at, message=f"{why} {format_watts(watts)}, more than the {format_watts(most)} it can carry"
+    )
+
+
+def _idle_watts(rack: RackDocument, devices: Mapping[str, Device]) -> float:
+    return sum(
+        group.count * (group.other + (group.gpus * devices[group.gpu].idle_watts if group.gpu else 0.0))
+        for group in rack.nodes
+    )
+
+
+def _wrong_links(links: Sequence[LinkDocument], sites: Collection[str]) -> Iterator[Flaw]:
+    names: set[str] = set()
+    pairs: dict[frozenset[str], str] = {}
+    for position, link in enumerate(links):
+        at: Path = ("links", position)
+        if link.name in names:
+            yield Flaw(at=(*at, "name"), message="two links have this name", value=repr(link.name))
+        names.add(link.name)
+        for end, site in enumerate(link.between):
+            if site not in sites:
+                yield _unknown((*at, "between", end), "site", site, sites)
+        pair = frozenset(link.between)
+        if len(pair) == 1:
+            yield Flaw(at=(*at, "between"), message="a link joins two different sites")
+        elif pair in pairs:
+            message = f"{pairs[pair]} joins these sites already; write both as one link with their sum"
+            yield Flaw(at=(*at, "between"), message=message)
+        pairs.setdefault(pair, link.name)
+        yield from _wrong_shares(link, at)
+
+
+def _wrong_shares(link: LinkDocument, at: Path) -> Iterator[Flaw]:
+    total = sum(link.shares.values())
+    silent = [traffic.value for traffic in TrafficClass if traffic not in link.shares]
+    if total > 1 + 1e-9:
+        yield Flaw(
+            at=(*at, "shares"), message="the shares of a link add up to 100% at most", value=f"{total:.4g}"
+        )
+    elif silent and link.shares and total > 1 - 1e-9:
+        yield Flaw(at=(*at, "shares"), message=f"these shares leave nothing for {', '.join(silent)}")

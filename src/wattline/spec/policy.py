@@ -1,0 +1,134 @@
+"""`policy.yaml`: what may run, where, when and how hard."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
+from wattline.spec.flaws import Flaw, FlawedError
+from wattline.spec.ladder import Ladder
+from wattline.spec.pipeline import Document
+from wattline.spec.quantities import Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
+
+# What a rule's `when` may speak of.
+RULE_STRUCTS = {
+    "job": (
+        "gpus",
+        "gpu",
+        "priority",
+        "class",
+        "owner",
+        "project",
+        "peak_watts",
+        "max_duration_seconds",
+        "mode",
+        "phase",
+        "model",
+        "intended_use",
+        "approved",
+    ),
+    "team": ("gpu_hours_left", "usd_left", "kwh_left", "kg_co2e_left"),
+}
+
+
+def _check_condition(when: str) -> str:
+    compile_expression(when, (), RULE_STRUCTS)
+    return when
+
+
+Condition = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_EXPRESSION), AfterValidator(_check_condition)
+]
+Weight = Annotated[Number, Field(ge=0, le=1e6)]
+
+
+class Mode(StrEnum):
+    """What a rule may do: say it, warn, refuse now, or also act on what runs."""
+
+    REPORT = "report"
+    WARN = "warn"
+    BLOCK = "block"
+    ENFORCE = "enforce"
+
+
+class Thresholds(Document):
+    """When a number becomes a reason."""
+
+    power_margin: Fraction = 0.0  # kept free on every supply and rack
+    cooling_margin: Fraction = 0.0
+    reading_max_age: Seconds = 30.0  # an older reading counts as the worst it could be
+    throttle_horizon: Seconds = 1200.0  # heat is pressure when a device would throttle within this
+    settle: Seconds = 30.0  # what one rung is given to work before the next
+    clear_for: Seconds = 120.0  # how long pressure must be gone before a rung is taken back
+    clear_margin: Fraction = 0.1  # … and how much headroom there must be then
+    acknowledge_within: Seconds = 60.0  # an action without an answer is asked again after this
+    jobs_per_response: Annotated[Whole, Field(ge=1, le=10_000)] = 4  # never all jobs at once
+    restart_backoff: Seconds = 10.0
+
+
+class SchedulingClass(Document):
+    priority: Weight = 0.0
+    max_duration: Seconds | None = None
+    under_pressure: Ladder = ()
+
+
+class Quota(Document):
+    """What a team may use in a week."""
+
+    gpu_hours: Annotated[Number, Field(ge=0, le=1e9)] | None = None
+    usd: Annotated[Usd, Field(ge=0)] | None = None
+    kwh: Kwh | None = None
+    kg_co2e: Kilograms | None = None
+
+
+class Team(Document):
+    quota: Quota = Quota()
+    limit: Literal["hard", "soft"] = "hard"
+    gpu: tuple[str, ...] = ()  # instance types it may use; empty: all
+    weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
+
+
+class Rule(Document):
+    name: Name
+    when: Condition
+    say: Annotated[str, Field(min_length=1, max_length=500)]
+    mode: Mode = Mode.WARN
+
+
+def _check_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    names = [rule.name for rule in rules]
+    flaws = [
+        Flaw(at=(position, "name"), message="two rules have this name", value=repr(name))
+        for position, name in enumerate(names)
+        if name in names[:position]
+    ]
+    if flaws:
+        raise FlawedError(flaws)
+    return rules
+
+
+class Weights(Document):
+    """What placement prefers, each against the others."""
+
+    cost: Weight = 1.0
+    carbon: Weight = 0.2  # USD per kg CO2e
+    heat: Weight = 0.1
+    power: Weight = 0.1
+    fragmentation: Weight = 0.1
+
+
+class Policy(Document):
+    policy: Name = "default"
+    required_metadata: tuple[Literal["model", "owner", "intended_use", "data", "params", "image"], ...] = (
+        "model",
+        "owner",
+    )
+    thresholds: Thresholds = Thresholds()
+    classes: Annotated[dict[Name, SchedulingClass], Field(max_length=200)] = Field(default_factory=dict)
+    teams: Annotated[dict[Name, Team], Field(max_length=10_000)] = Field(default_factory=dict)
+    rules: Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(_check_rules)] = ()
+    weights: Weights = Weights()
+    under_pressure: Ladder = ()  # for a job whose owner and class wrote none

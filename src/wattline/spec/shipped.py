@@ -1,0 +1,50 @@
+"""Which file does `--facility lab` mean? Examples that ship, by name; anything else is a path."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import wattline
+from wattline.errors import UnavailableError
+from wattline.spec.nearest import nearest
+
+
+def shipped_facilities() -> dict[str, Path]:
+    """The facilities that ship, by name."""
+    return _shipped("facility/examples", "examples/facilities")
+
+
+def shipped_policies() -> dict[str, Path]:
+    """The policies that ship, by name."""
+    return _shipped("spec/policies", "examples/policies")
+
+
+def find_facility(name_or_path: str | Path) -> Path:
+    """The file of a shipped facility, or the path as it is."""
+    return _find(name_or_path, shipped_facilities(), "facility")
+
+
+def find_policy(name_or_path: str | Path) -> Path:
+    """The file of a shipped policy, or the path as it is."""
+    return _find(name_or_path, shipped_policies(), "policy")
+
+
+def _shipped(installed: str, in_checkout: str) -> dict[str, Path]:
+    # A wheel carries the examples inside the package; a checkout has them beside `src`.
+    folder = Path(str(files(wattline))) / installed
+    if not folder.is_dir():
+        folder = Path(str(files(wattline))).parents[1] / in_checkout
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def _find(name_or_path: str | Path, shipped: dict[str, Path], what: str) -> Path:
+    path, name = Path(name_or_path), str(name_or_path)
+    if name in shipped:
+        return shipped[name]
+    is_bare = path.name == name and not path.suffix
+    if is_bare and not path.exists():
+        close = nearest(name, shipped)
+        hint = f"did you mean {close!r}?" if close else f"name a file, or one of {', '.join(shipped)}"
+        raise UnavailableError(f"{what} {name!r} is neither a file nor one that ships", hint=hint)
+    return path

@@ -1,0 +1,180 @@
+"""The parts of a `facility.yaml`: devices, feeds, loops, racks and links, as people write them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from wattline.facility import CoolingKind, Device, TrafficClass
+from wattline.spec.pipeline import Document
+from wattline.spec.quantities import (
+    BitsPerSecond,
+    Bytes,
+    BytesPerSecond,
+    Celsius,
+    Flag,
+    Fraction,
+    Kelvin,
+    LitresPerMinute,
+    Name,
+    Number,
+    Seconds,
+    Usd,
+    Watts,
+    Whole,
+)
+from wattline.spec.ranges import check_name_or_range
+
+MoreWatts = Annotated[Watts, Field(gt=0)]
+SomeSeconds = Annotated[Seconds, Field(gt=0)]
+NotNegativeUsd = Annotated[Usd, Field(ge=0)]
+KelvinPerWatt = Annotated[Number, Field(gt=0, le=10)]
+NameOrRange = Annotated[str, AfterValidator(check_name_or_range)]
+
+
+def _written_number(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _one_or_many(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
+
+
+RowName = Annotated[Name, BeforeValidator(_written_number)]  # rows are often just numbered
+
+
+class DeviceDocument(Document):
+    """A GPU model that is not known yet, or one whose figures were measured here."""
+
+    limit: MoreWatts
+    least_limit: MoreWatts
+    idle: Watts
+    throttle: Celsius
+    slowdown: Celsius
+    shutdown: Celsius
+    kelvin_per_watt_air: KelvinPerWatt
+    kelvin_per_watt_liquid: KelvinPerWatt
+    usd_per_hour: NotNegativeUsd
+    sure: Literal["measured", "secondary", "assumed"] = "assumed"
+
+    @model_validator(mode="after")
+    def _in_order(self) -> DeviceDocument:
+        if not self.idle <= self.limit or not self.least_limit <= self.limit:
+            raise ValueError("a device's idle draw and least limit are at most its limit")
+        if not self.throttle <= self.slowdown <= self.shutdown:
+            raise ValueError("a device throttles before it slows down, and slows down before it shuts down")
+        return self
+
+    def device(self, name: str) -> Device:
+        return Device(
+            name=name,
+            limit_watts=self.limit,
+            least_limit_watts=self.least_limit,
+            idle_watts=self.idle,
+            throttle_celsius=self.throttle,
+            slowdown_celsius=self.slowdown,
+            shutdown_celsius=self.shutdown,
+            kelvin_per_watt_air=self.kelvin_per_watt_air,
+            kelvin_per_watt_liquid=self.kelvin_per_watt_liquid,
+            usd_per_hour=self.usd_per_hour,
+            sure=self.sure,
+        )
+
+
+class Tariff(Document):
+    energy: Usd  # per kWh; below zero when the grid pays
+
+
+class Carbon(Document):
+    zone: Name
+    intensity: Annotated[Number, Field(ge=0, le=5000)]  # gCO2e per kWh
+
+
+class FeedDocument(Document):
+    rating: MoreWatts
+    continuous: Annotated[Fraction, Field(gt=0)] = 0.8
+    overload: Annotated[Number, Field(ge=1, le=10)] = 1.2
+    overload_for: Seconds = 60.0
+
+
+class PduDocument(FeedDocument):
+    feed: Name
+
+
+class LoopDocument(Document):
+    kind: CoolingKind
+    capacity: MoreWatts
+    supply: Celsius
+    approach: Annotated[Kelvin, Field(gt=0)] | None = None  # by kind, unless said
+    time_constant: SomeSeconds | None = None
+    flow: Annotated[LitresPerMinute, Field(gt=0)] | None = None
+
+
+class NodesDocument(Document):
+    """A number of like machines."""
+
+    count: Annotated[Whole, Field(ge=1, le=200_000)] = 1
+    gpu: Name | None = None
+    gpus: Annotated[Whole, Field(ge=0, le=1024)] = 0
+    cpus: Annotated[Whole, Field(ge=1, le=4096)] = 32
+    other: Watts
+    tier: Literal["training", "inference", "development"] = "training"
+
+    @model_validator(mode="after")
+    def _gpus_of_a_kind(self) -> NodesDocument:
+        if (self.gpu is None) != (self.gpus == 0):
+            raise ValueError("nodes with GPUs say both gpu and gpus, such as gpu: A100, gpus: 4")
+        return self
+
+
+class RackDocument(Document):
+    row: RowName = "1"
+    cap: MoreWatts
+    power: Annotated[tuple[Name, ...], Field(min_length=1, max_length=2)]
+    redundant: Flag | None = None  # two supplies are A and B, unless said
+    loop: Name
+    switch: Name | None = None  # its own, unless said
+    nodes: Annotated[tuple[NodesDocument, ...], BeforeValidator(_one_or_many), Field(min_length=1)]
+
+
+class StorageDocument(Document):
+    name: Name = "storage"
+    throughput: Annotated[BytesPerSecond, Field(gt=0)]
+    capacity: Annotated[Bytes, Field(gt=0)] | None = None
+
+
+class Telemetry(Document):
+    source: Literal["emulated", "nvml", "prometheus", "redfish", "host"] = "emulated"
+    time_scale: Annotated[Number, Field(ge=1, le=10_000)] = 1.0
+
+    @model_validator(mode="after")
+    def _real_heat_takes_its_time(self) -> Telemetry:
+        if self.source != "emulated" and self.time_scale != 1:
+            raise ValueError("only emulated telemetry has a time_scale")
+        return self
+
+
+class SiteDocument(Document):
+    region: Name
+    tariff: Tariff
+    carbon: Carbon
+    pue: Annotated[Number, Field(ge=1, le=5)] | None = None  # by cooling kind, unless said
+    gpu_hour: dict[Name, NotNegativeUsd] = Field(default_factory=dict)  # what a GPU costs here, by model
+    feeds: Annotated[dict[Name, FeedDocument], Field(min_length=1, max_length=1000)]
+    pdus: Annotated[dict[Name, PduDocument], Field(max_length=10_000)] = Field(default_factory=dict)
+    loops: Annotated[dict[Name, LoopDocument], Field(min_length=1, max_length=10_000)]
+    racks: Annotated[dict[NameOrRange, RackDocument], Field(min_length=1, max_length=20_000)]
+    storage: StorageDocument
+    telemetry: Telemetry = Telemetry()
+    engine: Literal["local", "slurm", "kubernetes", "ray"] = "local"
+
+
+class LinkDocument(Document):
+    name: Name
+    between: tuple[Name, Name]
+    bandwidth: Annotated[BitsPerSecond, Field(gt=0)]
+    latency: Seconds
+    # A class that is left out gets an equal part of what the others leave.
+    shares: dict[TrafficClass, Annotated[Fraction, Field(gt=0)]] = Field(default_factory=dict)
+    egress: NotNegativeUsd = 0.0  # per GB
