@@ -1,0 +1,63 @@
+"""What happened, what is handed over, and which texts are in force: events and documents that survive.
+
+`open_store` opens a database; `MemoryJournal` keeps the same journal without one; `ObjectStore` keeps files.
+What needs SQLAlchemy is loaded when it is first asked for: the twin keeps its journal in memory, and should
+not wait for a database library it never calls.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wattline.store.digest import Digest
+from wattline.store.errors import JournalAlteredError, LeaseLostError, StoreRefusedError
+from wattline.store.memory import MemoryJournal
+from wattline.store.objects import ObjectStore
+from wattline.store.process import ProcessIdentity
+from wattline.store.records import Entry, Journal, Record, Snapshot
+
+if TYPE_CHECKING:
+    from wattline.store.documents import Document
+    from wattline.store.inbox import Inbox, Message, Receipt
+    from wattline.store.lease import LeaseInfo, Token, WriterLease
+    from wattline.store.opening import Store, open_store
+
+__all__ = [
+    "Digest",
+    "Document",
+    "Entry",
+    "Inbox",
+    "Journal",
+    "JournalAlteredError",
+    "LeaseInfo",
+    "LeaseLostError",
+    "MemoryJournal",
+    "Message",
+    "ObjectStore",
+    "ProcessIdentity",
+    "Receipt",
+    "Record",
+    "Snapshot",
+    "Store",
+    "StoreRefusedError",
+    "Token",
+    "WriterLease",
+    "open_store",
+]
+
+_MODULE_OF = {
+    "Document": "documents",
+    "Inbox": "inbox",
+    "LeaseInfo": "lease",
+    "Message": "inbox",
+    "Receipt": "inbox",
+    "Store": "opening",
+    "Token": "lease",
+    "WriterLease": "lease",
+    "open_store": "opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

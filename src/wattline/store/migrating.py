@@ -1,0 +1,82 @@
+"""Is this database ours, and of the version this program knows?
+
+A current database costs three small queries: alembic, which takes longer to import than most commands run,
+is loaded only when there is something to migrate. Migrating is one transaction that takes the database's
+write lock first and then looks at the version again: a crash in the middle leaves the old version, and of
+processes that open a fresh home at once one migrates while the others wait. A database that is newer, or of
+something else, is only read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, select
+
+from wattline.errors import UnavailableError
+from wattline.store.database import Database
+from wattline.store.schema import SCHEMA_VERSION, schema_version
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Leave the database at SCHEMA_VERSION in WAL mode, or raise and leave it as it was."""
+    with database.reading() as connection:
+        version = _read_version(connection, database.file)
+    if version == 0:
+        _refuse_other_content(database.file)
+    if database.journal_mode() != "wal":
+        database.use_wal()
+    if version < SCHEMA_VERSION:
+        with database.writing() as connection:
+            if _read_version(connection, database.file) < SCHEMA_VERSION:
+                _migrate(connection)
+
+
+def _read_version(connection: Connection, file: Path) -> int:
+    """The version the database is at, 0 for an empty one; raise if it cannot be ours to use."""
+    tables = inspect(connection).get_table_names()
+    if not tables:
+        return 0
+    if schema_version.name not in tables:
+        raise UnavailableError(
+            f"database {file} belongs to something else: it has the table {tables[0]!r}"
+            f" and no {schema_version.name!r}",
+            hint="name another file for the store",
+        )
+    text = connection.execute(select(schema_version.c.version_num)).scalar()
+    if not isinstance(text, str) or not text.isdecimal():
+        raise UnavailableError(
+            f"database {file} has the schema version {text!r}, which is not a number",
+            hint="restore it from a backup",
+        )
+    if int(text) > SCHEMA_VERSION:
+        raise UnavailableError(
+            f"database {file} has schema version {int(text)};"
+            f" this wattline knows versions up to {SCHEMA_VERSION}",
+            hint="upgrade wattline to what wrote it, or use another home; the file was not changed",
+        )
+    return int(text)
+
+
+def _refuse_other_content(file: Path) -> None:
+    """SQLite takes a file smaller than a page for an empty database, and would write over it."""
+    with file.open("rb") as opened:
+        beginning = opened.read(len(_SQLITE_MAGIC))
+    if beginning not in (b"", _SQLITE_MAGIC):
+        raise UnavailableError(
+            f"database {file} is not a SQLite database", hint="name another file, or move this one away"
+        )
+
+
+def _migrate(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    config.attributes["version_table"] = schema_version.name
+    command.upgrade(config, f"{SCHEMA_VERSION:04}")
