@@ -1,0 +1,62 @@
+"""What Wattline may do: a closed set. Pumps, valves and set points are not in it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from wattline.state.verdict import Verdict
+
+
+class ActionKind(StrEnum):
+    START = "start"
+    REFUSE = "refuse"
+    CAP_POWER = "cap_power"  # lifting a cap is the same action at 100 %
+    SHRINK_BATCH = "shrink_batch"
+    PAUSE = "pause"  # at a checkpoint, where the job has one
+    RESUME = "resume"  # start again at the same site
+    MIGRATE = "migrate"  # start again at another
+    STOP = "stop"
+
+
+# Who may take each: a site's agent acts alone inside its envelope, the rest is the control plane's.
+SITE_ACTIONS = frozenset({ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH, ActionKind.PAUSE, ActionKind.STOP})
+BEGINNINGS = frozenset({ActionKind.START, ActionKind.RESUME, ActionKind.MIGRATE})
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a job runs: nodes of one site, with how many of each one's GPUs."""
+
+    site: str
+    nodes: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{node}×{gpus}" if gpus else node for node, gpus in self.nodes)
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing to do. Its id is derived from what it is for, so a repeat is the same action."""
+
+    id: str
+    kind: ActionKind
+    job: str
+    attempt: int = 0  # the attempt it begins or concerns
+    place: Place | None = None
+    from_site: str = ""  # where the newest checkpoint is, for resume and migrate
+    fraction: float = 1.0  # for cap_power and shrink_batch
+    rung: int | None = None  # where on its ladder the job stands after this; None: unchanged
+    lost_gpu_seconds: float = 0.0  # its price in useful work
+    because: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do now, why, and when to look again at the latest."""
+
+    at: float
+    actions: tuple[Action, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # those that changed
+    stuck: tuple[str, ...] = ()  # jobs whose shape was found not to fit now
+    eased: tuple[str, ...] = ()  # jobs whose pressure has just gone
+    pressed: tuple[str, ...] = ()  # … and has just come back
+    revisit_at: float | None = None

@@ -1,0 +1,98 @@
+"""The whole state as bytes and back: where a reader may start instead of at the first record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wattline.errors import UnavailableError
+from wattline.facility import Facility
+from wattline.state.account import Account, week_of
+from wattline.state.job import Flight, Job, JobState, Run
+from wattline.state.measuring import fold_reading
+from wattline.state.state import State
+
+DUMP_VERSION = 1
+
+
+class Dump(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is not derived."""
+
+    version: int
+    at: float
+    digest: str
+    jobs: list[Job]
+    runs: list[Run]
+    accounts: dict[str, Account]
+    flights: list[Flight]
+    releases: dict[str, dict[str, object]]
+    adopted: dict[str, str]
+    readings: list[tuple[str, str, float, float]]
+    stuck: list[str]  # one job of each shape that is known not to fit
+    stuck_at: float
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(Dump).decode
+
+
+def dump_state(state: State) -> bytes:
+    known = (state.ledger.loosened, week_of(state.at))
+    believed = state.doubted_seconds <= 0
+    stuck = sorted(
+        queue[0][2] for shape, queue in state.waiting.items() if believed and state.stuck.get(shape) == known
+    )
+    return _encode(
+        Dump(
+            version=DUMP_VERSION,
+            at=state.at,
+            digest=state.digest(),
+            jobs=list(state.jobs.values()),
+            runs=list(state.runs.values()),
+            accounts=state.accounts,
+            flights=list(state.flights.values()),
+            releases=state.releases,
+            adopted=state.adopted,
+            readings=[(*key, *value) for key, value in state.readings.items()],
+            stuck=stuck,
+            stuck_at=state.stuck_at,
+        )
+    )
+
+
+def load_state(facility: Facility, data: bytes) -> State:
+    """Rebuild every index; the digest proves that nothing is missing."""
+    try:
+        dump = _decode(data)
+    except msgspec.MsgspecError as error:
+        raise UnavailableError(f"state snapshot: cannot be read: {error}") from error
+    state = State(facility)
+    state.at = dump.at
+    for subject, quantity, value, at in dump.readings:
+        state.note_reading(subject, quantity, value, at)
+        fold_reading(state, subject, quantity, value, at)
+    for job in dump.jobs:
+        state.put(job)
+        if job.state is JobState.BLOCKED:
+            for earlier in job.request.after:
+                state.dependants.setdefault(earlier, []).append(job.id)
+    for run in dump.runs:
+        state.put_run(run)
+    for project, account in dump.accounts.items():
+        state.put_account(project, account)
+    for flight in dump.flights:
+        state.put_flight(flight.action.id, flight)
+    for job_id in state.holding:
+        state.hold(state.jobs[job_id])
+    for name, release in dump.releases.items():
+        state.put_release(name, release)
+    if dump.adopted:
+        state.put_adopted(dump.adopted)
+    for job_id in dump.stuck:
+        state.stuck[state.jobs[job_id].request.shape] = (state.ledger.loosened, week_of(state.at))
+    state.stuck_at, state.doubted_seconds = dump.stuck_at, 0.0
+    if state.digest() != dump.digest:
+        raise UnavailableError(
+            f"state snapshot: its digest is {dump.digest}, what it holds has {state.digest()}",
+            hint="the snapshot was altered or made by another version; the journal itself is not affected",
+        )
+    return state

@@ -1,0 +1,192 @@
+"""The only thing a world gives: what happened, when, by whom, for which project.
+
+Readers of old journals rely on these shapes: fields are added with defaults, never renamed;
+a change that breaks this raises SCHEMA_VERSION and comes with an upgrade.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from wattline.state.request import JobRequest
+
+SCHEMA_VERSION = 1
+
+
+class Ending(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # its own doing: exit code or signal
+    TIMED_OUT = "timed_out"
+    PAUSED = "paused"  # saved, then left
+    STOPPED = "stopped"
+    LOST = "lost"  # the control plane or the node went away; not its own doing
+    NOT_STARTED = "not_started"
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What was used, in the units quotas are written in."""
+
+    gpu_hours: float = 0.0
+    usd: float = 0.0
+    kwh: float = 0.0
+    kg_co2e: float = 0.0
+
+    def plus(self, other: Usage) -> Usage:
+        return Usage(
+            self.gpu_hours + other.gpu_hours,
+            self.usd + other.usd,
+            self.kwh + other.kwh,
+            self.kg_co2e + other.kg_co2e,
+        )
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="event"):
+    """What every event carries."""
+
+    at: float
+    actor: str = "wattline"
+    project: str = ""
+    source: str = ""
+
+
+class Adopted(Happening, frozen=True, kw_only=True):
+    """From here on these documents are in force."""
+
+    facility: str
+    facility_sha256: str
+    policy: str
+    policy_sha256: str
+    code: str  # the version that decides
+
+
+class RunSubmitted(Happening, frozen=True, kw_only=True):
+    """All jobs of a run at once, with what they run on."""
+
+    run: str
+    pipeline: str
+    jobs: tuple[JobRequest, ...]
+    documents: dict[str, str] = {}  # digests: pipeline, bundle, …
+
+
+class Measured(Happening, frozen=True, kw_only=True):
+    """Readings of one moment: subject, quantity (its unit last), value.
+
+    JSON has no NaN: what a broken meter says is written as null, and counts as nothing said.
+    """
+
+    readings: tuple[tuple[str, str, float | None], ...]
+
+
+class Noticed(Happening, frozen=True, kw_only=True):
+    """Something worth telling that changes no number: a fault that began, a device that throttles."""
+
+    subject: str
+    say: str
+    job: str = ""
+
+
+class AttemptStarted(Happening, frozen=True, kw_only=True):
+    job: str
+    attempt: int
+    action: str = ""
+
+
+class Progressed(Happening, frozen=True, kw_only=True):
+    """How far an attempt has come; the world reports it about once a second, not at each step."""
+
+    job: str
+    attempt: int
+    step: int
+    total: int | None = None
+    loss: float | None = None
+
+
+class CheckpointSaved(Happening, frozen=True, kw_only=True):
+    job: str
+    attempt: int
+    step: int
+    site: str
+    digest: str = ""
+    size_bytes: int = 0
+    seconds: float = 0.0
+
+
+class AttemptEnded(Happening, frozen=True, kw_only=True):
+    """An attempt is over, whatever the reason: its claim is free again."""
+
+    job: str
+    attempt: int
+    ending: Ending
+    code: int | None = None
+    signal: int | None = None
+    say: str = ""
+    usage: Usage = Usage()
+    outputs: str = ""  # digest of what it left in its results folder
+
+
+class Acknowledged(Happening, frozen=True, kw_only=True):
+    action: str
+
+
+class ActionFailed(Happening, frozen=True, kw_only=True):
+    action: str
+    say: str
+
+
+class Asked(Happening, frozen=True, kw_only=True):
+    """A person's word about a job; it wins over the policy."""
+
+    job: str
+    want: str  # pause | resume | cancel
+
+
+class GatesJudged(Happening, frozen=True, kw_only=True):
+    run: str
+    passed: bool | None  # None: could not be evaluated
+    results: tuple[dict[str, object], ...] = ()
+    manifest: str = ""  # digest: from here on the run's manifest is settled
+
+
+class RunConcluded(Happening, frozen=True, kw_only=True):
+    """The last word on a run: nothing about it changes after this but its releases."""
+
+    run: str
+    status: str
+    say: str = ""
+
+
+class Released(Happening, frozen=True, kw_only=True):
+    name: str
+    channel: str
+    run: str
+    manifest: str
+    number: int
+    rolled_back: bool = False
+    note: str = ""
+
+
+class Ticked(Happening, frozen=True, kw_only=True):
+    """Time passed, and nothing else."""
+
+
+Event = (
+    Adopted
+    | RunSubmitted
+    | Measured
+    | Noticed
+    | AttemptStarted
+    | Progressed
+    | CheckpointSaved
+    | AttemptEnded
+    | Acknowledged
+    | ActionFailed
+    | Asked
+    | GatesJudged
+    | RunConcluded
+    | Released
+    | Ticked
+)

@@ -1,0 +1,295 @@
+"""How one event changes the state. One function for each kind; late and repeated ones change nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from wattline.state import event as events
+from wattline.state.action import BEGINNINGS, ActionKind
+from wattline.state.event import Ending
+from wattline.state.job import ENDED, HOLDING, MOST_PAST, Job, JobState, Past, Run, Saved
+from wattline.state.measuring import fold_reading
+from wattline.state.tables import Tables
+
+replace = msgspec.structs.replace
+
+
+def _adopted(state: Tables, event: events.Adopted) -> None:
+    state.put_adopted(
+        {
+            "facility": event.facility,
+            "facility_sha256": event.facility_sha256,
+            "policy": event.policy,
+            "policy_sha256": event.policy_sha256,
+            "code": event.code,
+        }
+    )
+    state.stuck.clear()  # another policy, or another version of the code, may think otherwise
+
+
+def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
+    if event.run in state.runs or any(request.job in state.jobs for request in event.jobs):
+        return
+    for request in event.jobs:
+        state.put(
+            Job(request=request, state=JobState.BLOCKED, submitted_at=event.at, since=event.at),
+        )
+        for earlier in request.after:
+            state.dependants.setdefault(earlier, []).append(request.job)
+    for request in event.jobs:
+        _unblock(state, state.jobs[request.job], event.at)
+    state.put_run(
+        Run(
+            run=event.run,
+            pipeline=event.pipeline,
+            project=event.project,
+            actor=event.actor,
+            submitted_at=event.at,
+            jobs=tuple(request.job for request in event.jobs),
+            documents=event.documents,
+        )
+    )
+
+
+def _measured(state: Tables, event: events.Measured) -> None:
+    for subject, quantity, value in event.readings:
+        known = state.readings.get((subject, quantity))
+        if value is None or not math.isfinite(value) or (known is not None and event.at <= known[1]):
+            continue
+        state.note_reading(subject, quantity, value, event.at)
+        fold_reading(state, subject, quantity, value, event.at)
+
+
+def _nothing(_state: Tables, _event: events.Noticed | events.Ticked) -> None:
+    """Worth keeping in the journal; changes nothing here."""
+
+
+def _current(state: Tables, job_id: str, attempt: int) -> Job | None:
+    """The job, if this is about the attempt that holds its claim now; an old epoch is not heard."""
+    job = state.jobs.get(job_id)
+    return job if job is not None and job.attempt == attempt and job.state in HOLDING else None
+
+
+def _attempt_started(state: Tables, event: events.AttemptStarted) -> None:
+    job = _current(state, event.job, event.attempt)
+    if job is None or job.started_at is not None:
+        return
+    _land_flights(state, job, BEGINNINGS)
+    first = event.at if job.first_started_at is None else job.first_started_at
+    job = replace(job, started_at=event.at, first_started_at=first)
+    if job.state is JobState.STARTING:  # it may be on its way out already
+        job = replace(job, state=JobState.RUNNING, since=event.at)
+    state.put(job)
+
+
+def _progressed(state: Tables, event: events.Progressed) -> None:
+    job = _current(state, event.job, event.attempt)
+    if job is not None:
+        # A loss that diverged is written as null, which is read back as None.
+        loss = event.loss if event.loss is not None and math.isfinite(event.loss) else None
+        state.put(replace(job, step=event.step, total=event.total, loss=loss))
+
+
+def _checkpoint_saved(state: Tables, event: events.CheckpointSaved) -> None:
+    job = _current(state, event.job, event.attempt)
+    if job is not None and (job.saved is None or job.saved.at <= event.at):
+        saved = Saved(event.step, event.at, event.site, event.digest, event.size_bytes, event.seconds)
+        state.put(replace(job, saved=saved))
+
+
+def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
+    job = _current(state, event.job, event.attempt)
+    if job is None:
+        return
+    give_back(state, job, event.usage)
+    past = Past(job.attempt, job.place, event.ending, job.started_at, event.at, job.step, event.say)
+    job = replace(
+        job,
+        past=(*job.past, past)[-MOST_PAST:],
+        since=event.at,
+        clear_since=None,
+        ending=event.ending,
+        say=event.say,
+        usage=job.usage.plus(event.usage),
+        outputs=event.outputs or job.outputs,
+    )
+    follow = _AFTER[event.ending](job)
+    if follow in ENDED:
+        end_job(state, replace(job, state=follow, ended_at=event.at), event.at)
+    else:
+        restarts = job.restarts + (event.ending in (Ending.FAILED, Ending.NOT_STARTED))
+        # Only a pause that its ladder asked for leaves it standing on a rung.
+        on_ladder = follow is JobState.PAUSED and not job.asked
+        state.put(replace(job, state=follow, restarts=restarts, rung=job.rung if on_ladder else -1))
+
+
+_ASKED = {"cancel": JobState.CANCELLED, "pause": JobState.PAUSED}
+
+
+def _may_restart(job: Job) -> JobState:
+    left = job.restarts < job.request.restart_max
+    return _ASKED.get(job.asked, JobState.WAITING if left else JobState.FAILED)
+
+
+_AFTER: dict[Ending, Callable[[Job], JobState]] = {
+    Ending.SUCCEEDED: lambda _job: JobState.SUCCEEDED,
+    Ending.FAILED: _may_restart,
+    Ending.NOT_STARTED: _may_restart,
+    Ending.TIMED_OUT: lambda _job: JobState.FAILED,
+    Ending.PAUSED: lambda job: _ASKED.get(job.asked, JobState.PAUSED),
+    Ending.STOPPED: lambda job: _ASKED.get(job.asked, JobState.FAILED),
+    Ending.LOST: lambda job: _ASKED.get(job.asked, JobState.WAITING),
+}
+
+
+def give_back(state: Tables, job: Job, usage: events.Usage) -> None:
+    """Free all that an attempt held: claim, promise, and actions nobody will answer any more."""
+    state.ledger.release(job.id)
+    account = state.account(job.request.project)
+    promised = {held: promise for held, promise in account.promised.items() if held != job.id}
+    state.put_account(job.request.project, replace(account, used=account.used.plus(usage), promised=promised))
+    _land_flights(state, job, frozenset(ActionKind))
+
+
+def end_job(state: Tables, job: Job, at: float) -> None:
+    """Put an ended job, and let what waits for it go on or give up."""
+    state.put(job)
+    for follower in state.dependants.pop(job.id, []):
+        _unblock(state, state.jobs[follower], at)
+
+
+def _unblock(state: Tables, job: Job, at: float) -> None:
+    """Let a blocked job wait for its place if all before it succeeded, and give up if one never will."""
+    if job.state is not JobState.BLOCKED:
+        return
+    before = {earlier: state.jobs.get(earlier) for earlier in job.request.after}
+    for name, earlier in before.items():
+        if earlier is None or (earlier.state in ENDED and earlier.state is not JobState.SUCCEEDED):
+            say = f"{name} is not known" if earlier is None else f"{earlier.request.phase} {earlier.state}"
+            end_job(state, replace(job, state=JobState.CANCELLED, since=at, ended_at=at, say=say), at)
+            return
+    if all(earlier is not None and earlier.state is JobState.SUCCEEDED for earlier in before.values()):
+        ready = JobState.PAUSED if job.asked == "pause" else JobState.WAITING
+        state.put(replace(job, state=ready, since=at))
+
+
+def _land_flights(state: Tables, job: Job, kinds: frozenset[ActionKind]) -> None:
+    for action_id in list(state.flying.get(job.id, ())):
+        if state.flights[action_id].action.kind in kinds:
+            state.put_flight(action_id, None)
+
+
+def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
+    flight = state.flights.get(event.action)
+    if flight is None:
+        return
+    state.put_flight(event.action, None)
+    job = _current(state, flight.action.job, flight.action.attempt)
+    if job is None:
+        return
+    if flight.action.kind is ActionKind.CAP_POWER:
+        job = replace(job, power_fraction=flight.action.fraction)
+        state.put(job)
+        state.hold(job)
+    elif flight.action.kind is ActionKind.SHRINK_BATCH:
+        state.put(replace(job, in_flight_fraction=flight.action.fraction))
+
+
+def _action_failed(state: Tables, event: events.ActionFailed) -> None:
+    flight = state.flights.get(event.action)
+    if flight is None:
+        return
+    state.put_flight(event.action, None)
+    job = _current(state, flight.action.job, flight.action.attempt)
+    if job is None:
+        return
+    if flight.action.kind in BEGINNINGS:
+        ended = events.AttemptEnded(
+            at=event.at, job=job.id, attempt=job.attempt, ending=Ending.NOT_STARTED, say=event.say
+        )
+        _attempt_ended(state, ended)
+    elif flight.action.kind is ActionKind.CAP_POWER:
+        state.hold(job)
+    elif _UNDONE.get(flight.action.kind) is job.state:
+        still = JobState.STARTING if job.started_at is None else JobState.RUNNING
+        state.put(replace(job, state=still, since=event.at, say=event.say))
+
+
+_UNDONE = {ActionKind.PAUSE: JobState.PAUSING, ActionKind.STOP: JobState.STOPPING}
+
+
+def _asked(state: Tables, event: events.Asked) -> None:
+    job = state.jobs.get(event.job)
+    if job is None or job.state in ENDED:
+        return
+    idle = job.state in (JobState.WAITING, JobState.BLOCKED, JobState.PAUSED)
+    if event.want == "cancel" and idle:
+        cancelled = replace(
+            job,
+            state=JobState.CANCELLED,
+            since=event.at,
+            ended_at=event.at,
+            say=f"cancelled by {event.actor}",
+        )
+        end_job(state, cancelled, event.at)
+    elif event.want == "pause" and job.state is JobState.WAITING:
+        state.put(replace(job, state=JobState.PAUSED, since=event.at, asked="pause"))
+    elif event.want == "resume":
+        queued = job.state is JobState.PAUSED and job.place is None  # it never ran: back in line
+        resumed = replace(job, state=JobState.WAITING, since=event.at) if queued else job
+        state.put(replace(resumed, asked=""))
+    elif event.want in _ASKED:
+        state.put(replace(job, asked=event.want))
+
+
+def _gates_judged(state: Tables, event: events.GatesJudged) -> None:
+    run = state.runs.get(event.run)
+    if run is not None:
+        state.put_run(
+            replace(run, gates=event.results, gates_passed=event.passed, manifest=event.manifest, judged=True)
+        )
+
+
+def _run_concluded(state: Tables, event: events.RunConcluded) -> None:
+    run = state.runs.get(event.run)
+    if run is not None and run.ended_at is None:
+        state.put_run(replace(run, status=event.status, say=event.say, ended_at=event.at))
+
+
+def _released(state: Tables, event: events.Released) -> None:
+    state.put_release(
+        f"{event.name}:{event.channel}",
+        {
+            "name": event.name,
+            "channel": event.channel,
+            "run": event.run,
+            "manifest": event.manifest,
+            "number": event.number,
+            "at": event.at,
+            "by": event.actor,
+            "rolled_back": event.rolled_back,
+        },
+    )
+
+
+FOLDS: dict[type, Callable[[Tables, Any], None]] = {
+    events.Adopted: _adopted,
+    events.RunSubmitted: _run_submitted,
+    events.Measured: _measured,
+    events.Noticed: _nothing,
+    events.Ticked: _nothing,
+    events.AttemptStarted: _attempt_started,
+    events.Progressed: _progressed,
+    events.CheckpointSaved: _checkpoint_saved,
+    events.AttemptEnded: _attempt_ended,
+    events.Acknowledged: _acknowledged,
+    events.ActionFailed: _action_failed,
+    events.Asked: _asked,
+    events.GatesJudged: _gates_judged,
+    events.RunConcluded: _run_concluded,
+    events.Released: _released,
+}

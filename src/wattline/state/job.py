@@ -1,0 +1,126 @@
+"""A job as it stands now: what it asked for, where it is, and how far down its ladder."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from wattline.state.action import Action, Place
+from wattline.state.event import Ending, Usage
+from wattline.state.request import JobRequest
+from wattline.state.verdict import Verdict
+
+
+class JobState(StrEnum):
+    BLOCKED = "blocked"  # a phase before it has not succeeded yet
+    WAITING = "waiting"
+    STARTING = "starting"  # an action to begin it is in flight
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.REFUSED, JobState.CANCELLED})
+HOLDING = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSING, JobState.STOPPING})
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """The newest checkpoint."""
+
+    step: int
+    at: float
+    site: str
+    digest: str = ""
+    size_bytes: int = 0
+    seconds: float = 0.0
+
+
+class Past(msgspec.Struct, frozen=True):
+    """An attempt that is over."""
+
+    attempt: int
+    place: Place | None
+    ending: Ending
+    began_at: float | None  # None: it never started
+    ended_at: float
+    step: int
+    say: str = ""
+
+
+# A job may be lost and resumed without end; the journal has them all.
+MOST_PAST = 50
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Immutable; folding an event replaces it."""
+
+    request: JobRequest
+    state: JobState
+    submitted_at: float
+    since: float  # in this state
+    attempt: int = 0  # also the epoch: a later attempt fences the earlier ones
+    place: Place | None = None
+    started_at: float | None = None  # this attempt's
+    first_started_at: float | None = None
+    ended_at: float | None = None
+    power_fraction: float = 1.0
+    in_flight_fraction: float = 1.0
+    rung: int = -1  # the last rung of its ladder that was taken
+    rung_at: float = 0.0
+    clear_since: float | None = None
+    step: int = 0
+    total: int | None = None
+    loss: float | None = None
+    saved: Saved | None = None
+    restarts: int = 0  # of its own doing
+    not_before: float = 0.0
+    asked: str = ""  # pause | cancel: a person's word
+    actions: int = 0  # how many it was given: makes each action's id its own
+    usage: Usage = Usage()
+    ending: Ending | None = None
+    say: str = ""
+    outputs: str = ""
+    past: tuple[Past, ...] = ()  # earlier attempts, the last MOST_PAST of them
+    verdicts: tuple[Verdict, ...] = ()  # the last that changed
+
+    @property
+    def id(self) -> str:
+        return self.request.job
+
+    @property
+    def order(self) -> tuple[float, float, str]:
+        """Who goes first among equals; classes are weighed in the policy."""
+        return (self.since, self.submitted_at, self.request.job)
+
+
+class Flight(msgspec.Struct, frozen=True):
+    """An action that was issued and not yet answered."""
+
+    action: Action
+    issued_at: float
+    tries: int = 1
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pipeline on its way."""
+
+    run: str
+    pipeline: str
+    project: str
+    actor: str
+    submitted_at: float
+    jobs: tuple[str, ...]
+    documents: dict[str, str]
+    gates: tuple[dict[str, object], ...] = ()
+    gates_passed: bool | None = None
+    judged: bool = False
+    status: str = "running"
+    manifest: str = ""
+    say: str = ""
+    ended_at: float | None = None

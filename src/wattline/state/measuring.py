@@ -1,0 +1,73 @@
+"""Which number each reading changes: draw and caps in the ledger, heat in the conditions.
+
+What the readings leave behind does not depend on the order in which they came.
+"""
+
+from __future__ import annotations
+
+from wattline.physics import predict_capacity_watts
+from wattline.state.tables import Tables
+
+_DRAWN = frozenset({"rack_watts", "supply_watts", "loop_heat_watts"})
+_CAPS = ("cap_watts", "cap_bits_per_second")
+_OF_GPUS = frozenset({"gpu_celsius", "gpu_watts"})
+
+
+def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: float) -> None:
+    """Readings of things this facility does not have are kept and change nothing."""
+    if quantity in _OF_GPUS:
+        node = state.plant.node_number.get(subject.rsplit("/gpu", 1)[0])
+        if node is not None:
+            _fold_gpu(state, node, quantity, value, at)
+        return
+    resource = state.plant.resource_number.get(subject)
+    if resource is None:
+        return
+    conditions = state.conditions
+    if quantity in _DRAWN:
+        read_at = state.ledger.drawn_at[resource]
+        if read_at is not None:
+            state.doubt(read_at)
+        state.ledger.measure(resource, value, at)
+    elif quantity == "coolant_celsius":
+        _loosen(state, conditions.coolant_celsius.get(resource), value)
+        conditions.coolant_celsius[resource] = (value, at)
+    elif quantity == "supply_celsius":
+        conditions.supply_celsius[resource] = value
+        state.ledger.loosened += 1
+    elif quantity in _CAPS or quantity == "flow_fraction":
+        _fold_cap(state, subject, resource)
+
+
+def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) -> None:
+    columns = state.conditions
+    column = columns.node_celsius if quantity == "gpu_celsius" else columns.node_gpu_watts
+    before = column.get(node)
+    if before is not None and at < before[1]:
+        return
+    # One node's GPUs arrive one by one: keep the worst of one moment.
+    worst = max(value, before[0]) if before is not None and before[1] == at else value
+    column[node] = (worst, at)
+    if quantity == "gpu_celsius":
+        _loosen(state, before, worst)
+
+
+def _fold_cap(state: Tables, subject: str, resource: int) -> None:
+    """A cap is what was last said of it; a loop's is what its flow leaves of that."""
+    said = [state.readings[subject, quantity] for quantity in _CAPS if (subject, quantity) in state.readings]
+    cap = max(said, key=lambda reading: reading[1])[0] if said else float(state.plant.resources[resource].cap)
+    flow = state.readings.get((subject, "flow_fraction"))
+    if flow is not None and resource in state.plant.loop_of_resource:
+        left = max(0.0, flow[0])
+        state.conditions.flow_fraction[resource] = left
+        state.ledger.loosened += 1
+        cap = predict_capacity_watts(cap, left)
+    state.ledger.set_cap(resource, int(cap))
+
+
+def _loosen(state: Tables, before: tuple[float, float] | None, celsius: float) -> None:
+    """What is cooler than it was, or was not known, may take what it could not take before."""
+    if before is not None:
+        state.doubt(before[1])
+    if before is None or celsius < before[0]:
+        state.ledger.loosened += 1

@@ -1,0 +1,102 @@
+"""What one job asks for: a phase of a pipeline, or a line of a trace, in the words judges use."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wattline.spec.ladder import Rung
+from wattline.spec.pipeline import Locality, Pipeline, Priority, Thermal
+
+PRIORITY_RANK = {Priority.LOW: -10.0, Priority.NORMAL: 0.0, Priority.HIGH: 10.0, Priority.URGENT: 100.0}
+
+
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Immutable: a job that wants something else is another job."""
+
+    job: str  # "run/phase"
+    run: str
+    phase: str = "train"
+    project: str = "default"
+    owner: str = ""
+    model: str = ""
+    intended_use: str = ""
+    scheduling_class: str = "low-power-experiment"
+    priority: Priority = Priority.NORMAL
+    after: tuple[str, ...] = ()  # jobs that must have succeeded before
+    gpus: int = 0
+    gpu_models: tuple[str, ...] = ()  # any of these; empty: any
+    cpus: float = 1.0
+    peak_watts: float | None = None  # of the whole job; None: what its GPUs may draw
+    thermal: Thermal = Thermal.NORMAL
+    locality: Locality = Locality.ANY
+    residency: tuple[str, ...] = ()
+    checkpoint_bits_per_second: float = 0.0
+    max_duration_seconds: float | None = None
+    deadline_at: float | None = None
+    mode: str = "canonical"
+    ladder: tuple[Rung, ...] | None = None  # None: the class's, then the policy's
+    checkpoints: bool = False
+    replicate_to: tuple[str, ...] = ()
+    restart_max: int = 2
+    approved: bool = False
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What decides where it fits: two jobs of one shape fit or fail together."""
+        return (
+            self.project,
+            self.scheduling_class,
+            self.gpus,
+            self.gpu_models,
+            self.cpus,
+            self.peak_watts,
+            self.thermal,
+            self.locality,
+            self.residency,
+            self.checkpoint_bits_per_second,
+            self.max_duration_seconds,
+            self.replicate_to,
+        )
+
+
+def job_id(run: str, phase: str) -> str:
+    return f"{run}/{phase}"
+
+
+def requests_of(pipeline: Pipeline, run: str, *, approved: bool = False) -> tuple[JobRequest, ...]:
+    """One request for each phase, in an order in which they could run."""
+    return tuple(_request(pipeline, run, name, approved=approved) for name in pipeline.order())
+
+
+def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobRequest:
+    phase = pipeline.phases[name]
+    limits = phase.constraints
+    ladder = phase.under_pressure
+    return JobRequest(
+        job=job_id(run, name),
+        run=run,
+        phase=name,
+        project=pipeline.project,
+        owner=pipeline.owner,
+        model=pipeline.model,
+        intended_use=pipeline.intended_use,
+        scheduling_class=phase.class_,
+        priority=phase.priority,
+        after=tuple(job_id(run, earlier) for earlier in phase.after),
+        gpus=phase.resources.gpus,
+        gpu_models=phase.resources.gpu,
+        cpus=phase.profile.cpus,
+        peak_watts=limits.peak_power,
+        thermal=limits.thermal,
+        locality=limits.locality,
+        residency=limits.residency,
+        checkpoint_bits_per_second=limits.bandwidth.checkpoint,
+        max_duration_seconds=limits.max_duration,
+        deadline_at=phase.deadline.timestamp() if phase.deadline else None,
+        mode=phase.mode,
+        ladder=None if ladder is None else tuple(rung.rung() for rung in ladder),
+        checkpoints=phase.checkpoint is not None,
+        replicate_to=phase.checkpoint.replicate_to if phase.checkpoint else (),
+        restart_max=phase.restart.max,
+        approved=approved,
+    )

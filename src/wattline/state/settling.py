@@ -1,0 +1,67 @@
+"""How a decision changes the state: what was decided is promised before it is done."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wattline.state.account import promise_of
+from wattline.state.action import BEGINNINGS, Action, ActionKind
+from wattline.state.claim import peak_watts_on
+from wattline.state.folding import end_job
+from wattline.state.job import Flight, Job, JobState
+from wattline.state.tables import Tables
+
+replace = msgspec.structs.replace
+
+
+def settle_action(state: Tables, action: Action, at: float) -> None:
+    job = state.jobs[action.job]
+    known = state.flights.get(action.id)
+    if known is not None:  # asked again: nothing new is promised
+        state.put_flight(action.id, Flight(action, at, known.tries + 1))
+        return
+    job = replace(job, actions=job.actions + 1)
+    if action.rung is not None:
+        job = replace(job, rung=action.rung, rung_at=at, clear_since=None)
+    if action.kind is ActionKind.REFUSE:
+        end_job(state, replace(job, state=JobState.REFUSED, since=at, ended_at=at, say=action.because), at)
+        return
+    if action.kind is ActionKind.STOP and job.state is JobState.PAUSED:  # nothing runs that could answer
+        end_job(state, replace(job, state=JobState.FAILED, since=at, ended_at=at, say=action.because), at)
+        return
+    state.put_flight(action.id, Flight(action, at))
+    if action.kind in BEGINNINGS:
+        _begin(state, job, action, at)
+    elif action.kind is ActionKind.CAP_POWER:
+        state.put(job)
+        state.hold(job)
+    elif action.kind is ActionKind.PAUSE:
+        state.put(replace(job, state=JobState.PAUSING, since=at))
+    elif action.kind is ActionKind.STOP:
+        state.put(replace(job, state=JobState.STOPPING, since=at, say=action.because))
+    else:
+        state.put(job)
+
+
+def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
+    assert action.place is not None
+    job = replace(
+        job,
+        state=JobState.STARTING,
+        since=at,
+        attempt=action.attempt,
+        place=action.place,
+        started_at=None,
+        power_fraction=action.fraction,
+        in_flight_fraction=1.0,
+    )
+    state.put(job)
+    state.hold(job)
+    peak_watts = sum(
+        peak_watts_on(job.request, state.plant, state.plant.node_number[name], gpus, action.fraction)
+        for name, gpus in action.place.nodes
+    )
+    duration = job.request.max_duration_seconds
+    promise = promise_of(job.request, action.place, state.plant, peak_watts, duration)
+    account = state.account(job.request.project)
+    state.put_account(job.request.project, replace(account, promised={**account.promised, job.id: promise}))

@@ -1,0 +1,64 @@
+"""What is true now: folded from what the world said, and from what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from wattline.errors import RefusedError
+from wattline.facility import Facility
+from wattline.state.account import week_of
+from wattline.state.action import Decision
+from wattline.state.event import Event
+from wattline.state.folding import FOLDS
+from wattline.state.settling import settle_action
+from wattline.state.tables import Tables
+from wattline.state.verdict import Verdict
+
+
+class State(Tables):
+    """Changed only through `fold` and `settle`; everyone else reads a Snapshot of it."""
+
+    def rebase(self, facility: Facility) -> None:
+        """Move to another facility. Only between jobs: a claim means nothing elsewhere."""
+        if self.holding:
+            raise RefusedError(
+                f"facility {facility.name}: {len(self.holding)} jobs still hold claims on "
+                f"{self.plant.facility.name}",
+                hint="let them end, or resume with the facility they run on",
+            )
+        for subject, quantity in list(self.readings):
+            self.forget_reading(subject, quantity)
+        self.build_on(facility)
+        self.stuck.clear()
+        self.version += 1
+
+    def fold(self, events: Iterable[Event]) -> None:
+        """Let each event change what it changes; late and repeated ones change nothing."""
+        for event in events:
+            self.at = max(self.at, event.at)
+            FOLDS[type(event)](self, event)
+        self.version += 1
+
+    def settle(self, decision: Decision) -> None:
+        """Take what was decided as promised: claims are held from here on."""
+        self.at = max(self.at, decision.at)
+        for action in decision.actions:
+            settle_action(self, action, decision.at)
+        changed: dict[str, list[Verdict]] = {}
+        for verdict in decision.verdicts:
+            changed.setdefault(verdict.job, []).append(verdict)
+        for job_id, verdicts in changed.items():
+            if job_id in self.jobs:
+                self.put(msgspec.structs.replace(self.jobs[job_id], verdicts=tuple(verdicts)))
+        for job_id in decision.eased:
+            self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=decision.at))
+        for job_id in decision.pressed:
+            self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=None))
+        for job_id in decision.stuck:
+            self.stuck[self.jobs[job_id].request.shape] = (self.ledger.loosened, week_of(decision.at))
+        if decision.stuck:
+            self.stuck_at = decision.at
+        self.doubted_seconds = 0.0
+        self.version += 1

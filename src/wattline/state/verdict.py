@@ -1,0 +1,66 @@
+"""Reasons as data: what a rule said, of what, with which numbers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from wattline.units import format_named, unit_of
+
+
+class Outcome(StrEnum):
+    """From good to final."""
+
+    ALLOW = "allow"
+    WARN = "warn"  # allowed, and worth saying
+    PRESS = "press"  # runs, and must give way
+    WAIT = "wait"  # not now
+    REFUSE = "refuse"  # never, as asked
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rule's answer about one subject."""
+
+    rule: str  # "power.rack"
+    subject: str  # "zurich/r1"
+    outcome: Outcome
+    job: str = ""
+    numbers: dict[str, float] = {}  # each name ends with its unit
+    say: str = ""  # what numbers cannot tell
+    change: str = ""  # what would change it
+
+    @staticmethod
+    def allow(rule: str, subject: str, **numbers: float) -> Verdict:
+        return Verdict(rule=rule, subject=subject, outcome=Outcome.ALLOW, numbers=numbers)
+
+    @staticmethod
+    def wait(rule: str, subject: str, change: str = "", **numbers: float) -> Verdict:
+        return Verdict(rule=rule, subject=subject, outcome=Outcome.WAIT, numbers=numbers, change=change)
+
+    @staticmethod
+    def refuse(rule: str, subject: str, change: str = "", **numbers: float) -> Verdict:
+        return Verdict(rule=rule, subject=subject, outcome=Outcome.REFUSE, numbers=numbers, change=change)
+
+    @property
+    def allows(self) -> bool:
+        return self.outcome in (Outcome.ALLOW, Outcome.WARN)
+
+    @property
+    def short_by(self) -> tuple[float, str] | None:
+        """The shortfall and its unit, where the rule found one."""
+        for name, value in self.numbers.items():
+            if name.startswith("short_by_"):
+                return value, unit_of(name)
+        return None
+
+    def sentence(self) -> str:
+        """The verdict in words: "power.rack zurich/r1: wait: short by 1.2 kW"."""
+        facts = [f"{_words(name)} {format_named(name, value)}" for name, value in self.numbers.items()]
+        parts = [part for part in (self.say, ", ".join(facts)) if part]
+        return f"{self.rule} {self.subject}: {self.outcome}" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def _words(name: str) -> str:
+    unit = unit_of(name)
+    return name.removesuffix(unit).rstrip("_").replace("_", " ") or name.replace("_", " ")
