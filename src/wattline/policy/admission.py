@@ -1,0 +1,190 @@
+"""Admission: what may start now, what waits and for what, and what can never fit?"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
+
+from wattline.policy.naming import next_action
+from wattline.policy.permission import judge_permission
+from wattline.policy.placement import Choice, choose_place
+from wattline.spec.policy import Policy
+from wattline.state import (
+    Action,
+    ActionKind,
+    Job,
+    JobRequest,
+    Outcome,
+    Plant,
+    Snapshot,
+    State,
+    Verdict,
+    week_ends_at,
+)
+
+replace = msgspec.structs.replace
+
+
+@dataclass(slots=True)
+class Admission:
+    actions: list[Action] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+
+
+def admit(draft: Snapshot, policy: Policy) -> Admission:
+    """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
+    admission = Admission()
+    heads: list[tuple[float, tuple[float, float, str], Iterator[tuple[float, float, str]]]] = []
+    for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
+        first = draft.jobs[queue[0][2]].request
+        known = policy.classes.get(first.scheduling_class)
+        rest = iter(queue)
+        if stuck:
+            _look_again(draft, policy, queue, admission)
+        else:
+            heads.append((-(known.priority if known else 0.0), next(rest), rest))
+    heapq.heapify(heads)
+    while heads:
+        class_priority, (_, _, job_id), rest = heapq.heappop(heads)
+        if not _admit_one(draft, policy, draft.job(job_id), admission):
+            continue  # the rest of its queue has the same shape
+        following = next(rest, None)
+        if following is not None:
+            heapq.heappush(heads, (class_priority, following, rest))
+    return admission
+
+
+def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Choice:
+    """All that is asked of a job before it starts: permission first, then a place.
+
+    Something that would not fit an empty facility either is refused, never queued.
+    """
+    permission = judge_permission(draft, request, policy)
+    blocking = [verdict for verdict in permission if not verdict.allows]
+    if blocking:
+        return Choice(place=None, verdicts=tuple(permission))
+    choice = choose_place(draft, policy, request, near=near)
+    if choice.place is None:
+        ever = choose_place(empty_facility(draft.plant), policy, request)
+        if ever.place is None:
+            never = tuple(
+                verdict if verdict.allows else replace(verdict, outcome=Outcome.REFUSE)
+                for verdict in ever.verdicts
+            )
+            return Choice(place=None, verdicts=(*permission, *never))
+    return replace_verdicts(choice, (*permission, *choice.verdicts))
+
+
+def replace_verdicts(choice: Choice, verdicts: tuple[Verdict, ...]) -> Choice:
+    return Choice(place=choice.place, verdicts=verdicts, usage=choice.usage, score=choice.score)
+
+
+def dominant(verdicts: tuple[Verdict, ...]) -> Verdict | None:
+    """The one reason to name: a refusal before a wait, and the larger shortfall before the smaller."""
+    against = [verdict for verdict in verdicts if not verdict.allows]
+    if not against:
+        return None
+
+    def weight(verdict: Verdict) -> tuple[bool, float]:
+        short = verdict.short_by
+        asked = next((value for name, value in verdict.numbers.items() if name.startswith("asked_")), 0.0)
+        relative = short[0] / asked if short is not None and asked else 0.0
+        return (verdict.outcome is Outcome.REFUSE, relative)
+
+    return max(against, key=weight)
+
+
+def home_of(draft: Snapshot, job: Job) -> str | None:
+    """The site a job would rather be at: its checkpoint's, else that of the phase before it."""
+    if job.saved is not None:
+        return job.saved.site
+    for earlier in job.request.after:
+        before = draft.jobs.get(earlier)
+        if before is not None and before.place is not None:
+            return before.place.site
+    return None
+
+
+def _admit_one(draft: Snapshot, policy: Policy, job: Job, admission: Admission) -> bool:
+    """Start a job, or say why not. False when others of its shape need not be tried."""
+    ready_at = _ready_at(job, policy)
+    if draft.at < ready_at:
+        admission.looks.append(ready_at)
+        return True
+    choice = judge_request(draft, policy, job.request, home_of(draft, job))
+    verdicts = tuple(replace(verdict, job=job.id) for verdict in choice.verdicts)
+    if choice.place is not None:
+        action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
+        draft.issue(action)
+        admission.actions.append(action)
+        admission.verdicts += verdicts
+        return True
+    reason = dominant(verdicts)
+    assert reason is not None
+    if reason.outcome is Outcome.REFUSE:
+        action = next_action(job, ActionKind.REFUSE, because=_because(reason))
+        admission.actions.append(action)
+        admission.verdicts += verdicts
+        return True
+    if changed(job, verdicts):
+        admission.verdicts += verdicts
+    if reason.rule.startswith("rule."):  # rules speak of more than the shape
+        return True
+    admission.stuck.append(job.id)
+    _look_when_the_week_ends(draft, policy, job, admission)
+    return False
+
+
+def _look_again(
+    draft: Snapshot, policy: Policy, queue: list[tuple[float, float, str]], admission: Admission
+) -> None:
+    """When to look at a shape that is known not to fit: what judging it again would say."""
+    waits: list[float] = []
+    for _, _, job_id in queue:
+        job = draft.job(job_id)
+        ready_at = _ready_at(job, policy)
+        if ready_at <= draft.at:
+            admission.looks += waits
+            _look_when_the_week_ends(draft, policy, job, admission)
+            return
+        waits.append(ready_at)
+    admission.looks += waits
+
+
+def _look_when_the_week_ends(draft: Snapshot, policy: Policy, job: Job, admission: Admission) -> None:
+    if job.request.project in policy.teams:
+        admission.looks.append(week_ends_at(draft.at))
+
+
+def changed(job: Job, verdicts: tuple[Verdict, ...]) -> bool:
+    """Whether these say something else than the last that were kept; numbers alone are no news."""
+
+    def gist(of: tuple[Verdict, ...]) -> list[tuple[str, str, str, str]]:
+        return [(verdict.rule, verdict.subject, verdict.outcome, verdict.say) for verdict in of]
+
+    return gist(job.verdicts) != gist(verdicts)
+
+
+def _because(verdict: Verdict) -> str:
+    return f"{verdict.sentence()}; {verdict.change}" if verdict.change else verdict.sentence()
+
+
+def _ready_at(job: Job, policy: Policy) -> float:
+    """A job that failed by its own doing waits longer each time."""
+    if job.restarts == 0:
+        return 0.0
+    return job.since + policy.thresholds.restart_backoff * 2.0 ** (job.restarts - 1)
+
+
+@lru_cache(maxsize=8)
+def empty_facility(plant: Plant) -> Snapshot:
+    """The same facility with nothing running and nothing broken."""
+    state = State(plant.facility)
+    state.ledger.metered = [False] * len(plant.resources)
+    return Snapshot(state, 0.0)

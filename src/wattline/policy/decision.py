@@ -1,0 +1,78 @@
+"""The decision: what to do now, given all that is true. Pure: the same snapshot gives the same bytes."""
+
+from __future__ import annotations
+
+from wattline.policy.admission import admit
+from wattline.policy.ladder import respond
+from wattline.policy.naming import next_action
+from wattline.policy.recall import recall
+from wattline.spec.policy import Policy
+from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
+
+_MOST_TRIES = 3
+
+
+def decide(snapshot: Snapshot, policy: Policy) -> Decision:
+    """Heed people, ask again what was not answered, relieve pressure, bring back, admit: in this order.
+
+    Relief comes before admission so that nothing starts on headroom that is about to be needed.
+    """
+    snapshot.check()
+    draft = snapshot.copy()
+    heeded = heed(draft)
+    repeated, deadlines = ask_again(draft, policy)
+    response = respond(draft, policy)
+    recalled = recall(draft, policy)
+    admission = admit(draft, policy)
+    looks = [*deadlines, *response.looks, *recalled.looks, *admission.looks]
+    actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
+    if any(action.kind is not ActionKind.REFUSE for action in actions):
+        looks.append(snapshot.at + policy.thresholds.acknowledge_within)
+    return Decision(
+        at=snapshot.at,
+        actions=actions,
+        verdicts=(*response.verdicts, *recalled.verdicts, *admission.verdicts),
+        stuck=tuple(admission.stuck),
+        eased=(*response.eased, *recalled.eased),
+        pressed=(*response.pressed, *recalled.pressed),
+        revisit_at=min(looks, default=None),
+    )
+
+
+def heed(draft: Snapshot) -> list[Action]:
+    """Do what people asked of running jobs; their word wins over the policy's."""
+    actions = []
+    for job_id in draft.holding:
+        job = draft.job(job_id)
+        if not job.asked or job.state is not JobState.RUNNING:
+            continue
+        pausing = job.asked == "pause" and job.request.checkpoints
+        kind = ActionKind.PAUSE if pausing else ActionKind.STOP
+        action = next_action(job, kind, because=f"asked to {job.asked}")
+        draft.issue(action)
+        actions.append(action)
+    return actions
+
+
+def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float]]:
+    """Repeat actions that nobody answered in time; the same id, so doing it twice does it once.
+
+    A job that does not answer is stopped in the end, and asked to until it says that it has ended.
+    """
+    actions, deadlines = [], []
+    for flight in draft.flights.values():
+        job = draft.job(flight.action.job)
+        deadline = flight.issued_at + policy.thresholds.acknowledge_within
+        stopping = flight.action.kind is ActionKind.STOP
+        if job.state is JobState.STOPPING and not stopping:
+            continue  # overtaken: it must not be done after the stop
+        if draft.at < deadline:
+            deadlines.append(deadline)
+        elif stopping or flight.tries < _MOST_TRIES:
+            actions.append(flight.action)
+        else:
+            because = f"{flight.action.kind} was not answered {flight.tries} times"
+            stop = next_action(job, ActionKind.STOP, because=because)
+            draft.issue(stop)
+            actions.append(stop)
+    return actions, deadlines

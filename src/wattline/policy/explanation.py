@@ -1,0 +1,203 @@
+"""Explanation: why does a job wait, and what would change that, at what price?"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wattline.physics import predict_speed
+from wattline.policy.admission import dominant, empty_facility, home_of, judge_request
+from wattline.policy.naming import next_action
+from wattline.policy.permission import judge_permission
+from wattline.policy.placement import Choice, choose_place
+from wattline.policy.pressure import judge_pressure
+from wattline.spec.policy import Policy
+from wattline.state import (
+    ActionKind,
+    Job,
+    JobRequest,
+    JobState,
+    Outcome,
+    Snapshot,
+    Usage,
+    Verdict,
+    project,
+)
+from wattline.units import format_named, format_share
+
+_CAPS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+
+
+class BlockedBy(msgspec.Struct, frozen=True, kw_only=True):
+    rule: str
+    subject: str
+    short_by: float | None
+    unit: str | None
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that was tried on the snapshot and works."""
+
+    change: str
+    starts_at: float
+    cost_delta_usd: float | None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    job: str
+    state: JobState
+    say: str
+    blocked_by: BlockedBy | None
+    eta: dict[str, float] | None  # p50, p90, age_seconds
+    options: tuple[Option, ...]
+    verdicts: tuple[Verdict, ...]
+    not_estimated: tuple[str, ...]
+
+
+def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
+    """One dominant reason, and what would change it."""
+    job = snapshot.job(job_id)
+    if job.state is JobState.WAITING:
+        return _explain_waiting(snapshot, policy, job)
+    if job.state is JobState.PAUSED and not job.asked:
+        here = [job.place.site] if job.place else None
+        choice = choose_place(snapshot, policy, job.request, sites=here)
+        return _explained(snapshot, policy, job, choice)
+    claim = snapshot.claim(job_id)
+    verdicts = job.verdicts
+    if job.state is JobState.RUNNING and claim is not None:
+        pressure = judge_pressure(snapshot, claim, policy.thresholds)
+        if pressure.presses is not None:
+            verdicts = (pressure.presses,)
+    say = f"{job.state}: asked to {job.asked}" if job.asked else job.say or _describe(job)
+    return Explanation(
+        job=job.id,
+        state=job.state,
+        say=say,
+        blocked_by=_blocked_by(dominant(verdicts)),
+        eta=None,
+        options=(),
+        verdicts=verdicts,
+        not_estimated=("eta",) if job.state is JobState.BLOCKED else (),
+    )
+
+
+def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanation:
+    choice = judge_request(snapshot, policy, job.request, home_of(snapshot, job))
+    return _explained(snapshot, policy, job, choice)
+
+
+def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> Explanation:
+    reason = dominant(choice.verdicts)
+    options = choose_options(snapshot, policy, job) if reason is not None else ()
+    say = _sentence(job, reason, options) if reason is not None else f"fits now at {choice.place}"
+    return Explanation(
+        job=job.id,
+        state=job.state,
+        say=say,
+        blocked_by=_blocked_by(reason),
+        eta=None,
+        options=options,
+        verdicts=choice.verdicts,
+        not_estimated=("eta",),
+    )
+
+
+def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
+    """Changes that would start the job, each tried on the snapshot: a smaller cap, another GPU, later."""
+    request, near = job.request, home_of(snapshot, job)
+    base = _usage_as_asked(snapshot, policy, request)
+    found = [_with_other_gpu(snapshot, policy, request, near, base)]
+    if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
+        found.insert(0, _with_cap(snapshot, policy, request, near, base))
+        found.append(_later(snapshot, policy, request, near))
+    return tuple(option for option in found if option is not None)
+
+
+def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
+    return all(verdict.allows for verdict in judge_permission(snapshot, request, policy))
+
+
+def _usage_as_asked(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Usage | None:
+    choice = choose_place(empty_facility(snapshot.plant), policy, request)
+    return choice.usage if choice.place is not None else None
+
+
+def _with_cap(
+    snapshot: Snapshot, policy: Policy, request: JobRequest, near: str | None, base: Usage | None
+) -> Option | None:
+    for fraction in _CAPS if request.gpus else ():
+        choice = choose_place(snapshot, policy, request, power_fraction=fraction, near=near)
+        if choice.place is None:
+            continue
+        speed = predict_speed(fraction)
+        delta = None if base is None else choice.usage.usd / speed - base.usd
+        return Option(
+            change=f"cap its power at {format_share(fraction)} (speed {format_share(speed)}), "
+            f"at {choice.place.site}",
+            starts_at=snapshot.at,
+            cost_delta_usd=delta,
+        )
+    return None
+
+
+def _with_other_gpu(
+    snapshot: Snapshot, policy: Policy, request: JobRequest, near: str | None, base: Usage | None
+) -> Option | None:
+    if not request.gpu_models:
+        return None
+    other = msgspec.structs.replace(request, gpu_models=())
+    choice = choose_place(snapshot, policy, other, near=near)
+    if choice.place is None or not _permitted(snapshot, policy, other):
+        return None
+    device = snapshot.plant.spots[snapshot.plant.node_number[choice.place.nodes[0][0]]].node.device
+    return Option(
+        change=f"also accept {device.name if device else 'no GPU'}, at {choice.place.site}",
+        starts_at=snapshot.at,
+        cost_delta_usd=None if base is None else choice.usage.usd - base.usd,
+    )
+
+
+def _later(snapshot: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Option | None:
+    """When running jobs reach their longest, one after the other: the latest it could become."""
+    ends = sorted(
+        (job.started_at + job.request.max_duration_seconds, job.id)
+        for job in map(snapshot.job, snapshot.holding)
+        if job.started_at is not None and job.request.max_duration_seconds is not None
+    )
+    after = snapshot
+    for ends_at, job_id in ends:
+        after = project(after, [next_action(snapshot.job(job_id), ActionKind.STOP)])
+        if choose_place(after, policy, request, near=near).place is not None:
+            return Option(
+                change=f"wait until {job_id} has ended",
+                starts_at=max(ends_at, snapshot.at),
+                cost_delta_usd=0.0,
+            )
+    return None
+
+
+def _blocked_by(verdict: Verdict | None) -> BlockedBy | None:
+    if verdict is None:
+        return None
+    short = verdict.short_by
+    return BlockedBy(
+        rule=verdict.rule,
+        subject=verdict.subject,
+        short_by=short[0] if short else None,
+        unit=short[1] if short else None,
+    )
+
+
+def _sentence(job: Job, reason: Verdict, options: tuple[Option, ...]) -> str:
+    verb = "is refused by" if reason.outcome is Outcome.REFUSE else "waits for"
+    missing = [(name, value) for name, value in reason.numbers.items() if name.startswith("short_by")]
+    detail = f"{format_named(*missing[0])} short" if missing else reason.say
+    text = f"{job.id} {verb} {reason.rule} of {reason.subject}" + (f": {detail}" if detail else "")
+    return f"{text}. Starts if you {options[0].change}." if options else f"{text}."
+
+
+def _describe(job: Job) -> str:
+    if job.state is JobState.BLOCKED:
+        return f"comes after {', '.join(job.request.after)}"
+    where = f" at {job.place}" if job.place is not None else ""
+    return f"{job.state}{where}"

@@ -1,0 +1,198 @@
+"""The ladder: how jobs under pressure give way, a rung at a time, and come back when it has gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from wattline.policy.admission import changed
+from wattline.policy.naming import next_action
+from wattline.policy.placement import Choice, choose_place
+from wattline.policy.power import judge_amount
+from wattline.policy.pressure import Pressure, judge_pressure
+from wattline.policy.price import price_rung
+from wattline.spec import compile_expression
+from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
+from wattline.spec.policy import Policy
+from wattline.state import Action, ActionKind, Job, JobState, Snapshot, Verdict, claim_of
+
+_KINDS = {
+    RungKind.CAP_POWER: ActionKind.CAP_POWER,
+    RungKind.SHRINK_BATCH: ActionKind.SHRINK_BATCH,
+    RungKind.PAUSE: ActionKind.PAUSE,
+    RungKind.MIGRATE: ActionKind.PAUSE,  # moving begins with a checkpoint
+    RungKind.STOP: ActionKind.STOP,
+}
+_REVERSIBLE = frozenset({RungKind.CAP_POWER, RungKind.SHRINK_BATCH})
+_NEEDS_CHECKPOINT = frozenset({RungKind.PAUSE, RungKind.MIGRATE})
+
+
+@dataclass(slots=True)
+class Response:
+    """What pressure asks for now."""
+
+    actions: list[Action] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    eased: list[str] = field(default_factory=list)
+    pressed: list[str] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)  # times to look again
+
+
+def ladder_of(job: Job, policy: Policy) -> tuple[Rung, ...]:
+    """The owner's ladder, or the class's, or the policy's."""
+    if job.request.ladder is not None:
+        return job.request.ladder
+    known = policy.classes.get(job.request.scheduling_class)
+    if known is not None and known.under_pressure:
+        return tuple(rung.rung() for rung in known.under_pressure)
+    return tuple(rung.rung() for rung in policy.under_pressure)
+
+
+def respond(draft: Snapshot, policy: Policy) -> Response:
+    """Ask the jobs that lose least to give way first, never all at once; let others come back."""
+    response = Response()
+    steps: list[tuple[float, str, Action, Verdict]] = []
+    for job_id in draft.holding:
+        job = draft.job(job_id)
+        claim = draft.claim(job_id)
+        if job.state is not JobState.RUNNING or claim is None or draft.flying(job.id):
+            continue
+        pressure = judge_pressure(draft, claim, policy.thresholds)
+        if pressure.presses is None:
+            _ease(draft, policy, job, pressure, response)
+            continue
+        if job.clear_since is not None:
+            response.pressed.append(job.id)
+        settled_at = job.rung_at + policy.thresholds.settle
+        if job.rung >= 0 and draft.at < settled_at:
+            response.looks.append(settled_at)
+            continue
+        step = _next_step(draft, policy, job, pressure)
+        verdict = msgspec.structs.replace(pressure.presses, job=job.id)
+        if step is None:
+            verdict = msgspec.structs.replace(verdict, say="no rung of its ladder is left")
+            response.verdicts += [verdict] if changed(job, (verdict,)) else []
+            response.looks.append(draft.at + policy.thresholds.settle)
+        else:
+            steps.append((step.lost_gpu_seconds, job.id, step, verdict))
+    steps.sort(key=lambda step: step[:2])
+    for _, _, action, verdict in steps[: policy.thresholds.jobs_per_response]:
+        draft.issue(action)
+        response.actions.append(action)
+        response.verdicts.append(verdict)
+    if len(steps) > policy.thresholds.jobs_per_response:
+        response.looks.append(draft.at + policy.thresholds.settle)
+    return response
+
+
+def choose_rung(
+    draft: Snapshot, policy: Policy, job: Job, values: dict[str, object], after: int
+) -> tuple[int, Rung] | None:
+    """The next rung that applies: its condition holds, and the job can take it."""
+    ladder = ladder_of(job, policy)
+    for index in range(after + 1, len(ladder)):
+        rung = ladder[index]
+        if not applies(rung, values):
+            continue
+        if rung.kind in _NEEDS_CHECKPOINT and not job.request.checkpoints:
+            continue
+        if rung.kind is RungKind.MIGRATE and choose_elsewhere(draft, policy, job, rung) is None:
+            continue
+        return index, rung
+    return None
+
+
+def applies(rung: Rung, values: dict[str, object]) -> bool:
+    """Whether a rung's condition holds; one without a condition always applies."""
+    return not rung.when or compile_expression(rung.when, PRESSURE_VARIABLES).holds(values)
+
+
+def choose_elsewhere(draft: Snapshot, policy: Policy, job: Job, rung: Rung) -> Choice | None:
+    """A place at another site for a job that must move, or None."""
+    here = job.place.site if job.place else ""
+    others = [site for site in draft.plant.sites if site != here and rung.to in ("any", site)]
+    choice = choose_place(draft, policy, job.request, near=here or None, sites=others)
+    return choice if choice.place is not None else None
+
+
+def _next_step(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure) -> Action | None:
+    chosen = choose_rung(draft, policy, job, pressure.values(), job.rung)
+    if chosen is None or pressure.presses is None:
+        return None
+    index, rung = chosen
+    return next_action(
+        job,
+        _KINDS[rung.kind],
+        fraction=rung.amount if rung.kind in _REVERSIBLE else 1.0,
+        rung=index,
+        lost_gpu_seconds=price_rung(draft, job, rung),
+        because=pressure.presses.sentence(),
+    )
+
+
+def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:
+    """Take back one rung once pressure has been gone long enough, if it would stay gone."""
+    if job.rung < 0:
+        return
+    thresholds = policy.thresholds
+    action = _back(policy, job)
+    roomy = min(pressure.power_headroom, pressure.cooling_headroom) >= thresholds.clear_margin
+    if not roomy or not _stays_clear(draft, policy, job, action):
+        if job.clear_since is not None:
+            response.pressed.append(job.id)
+        return
+    if job.clear_since is None:
+        response.eased.append(job.id)
+        response.looks.append(draft.at + thresholds.clear_for)
+    elif draft.at - job.clear_since < thresholds.clear_for:
+        response.looks.append(job.clear_since + thresholds.clear_for)
+    else:
+        draft.issue(action)
+        response.actions.append(action)
+
+
+def _stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> bool:
+    """Would there be room for what the job may draw after this, with no new pressure?"""
+    claim = draft.claim(job.id)
+    if claim is None or job.place is None:
+        return False
+    fraction = action.fraction if action.kind is ActionKind.CAP_POWER else job.power_fraction
+    lifted = claim_of(job.request, job.place, draft.plant, fraction)
+    held = dict(claim.amounts)
+    more = [(resource, amount - held.get(resource, 0)) for resource, amount in lifted.amounts]
+    fits = all(
+        judge_amount(draft, resource, extra, policy.thresholds).allows
+        for resource, extra in more
+        if extra > 0
+    )
+    return fits and (
+        judge_pressure(draft, claim, policy.thresholds, gpu_watts=lifted.gpu_watts).presses is None
+    )
+
+
+def _back(policy: Policy, job: Job) -> Action:
+    """Undo the last rung: the same action with what the rung before it left.
+
+    A pause or stop that failed left nothing to undo; the cap as it is then only says where the job stands.
+    """
+    ladder = ladder_of(job, policy)[: job.rung + 1]  # shorter than the rung where the policy has changed
+    lower = next((index for index in range(job.rung - 1, -1, -1) if _reversible(ladder, index)), -1)
+    if not _reversible(ladder, job.rung):
+        fraction = job.power_fraction if lower >= 0 else 1.0
+        return next_action(
+            job, ActionKind.CAP_POWER, fraction=fraction, rung=lower, because="pressure has gone"
+        )
+    kind = ladder[job.rung].kind
+    before = [rung for rung in ladder[: job.rung] if rung.kind is kind]
+    return next_action(
+        job,
+        _KINDS[kind],
+        fraction=before[-1].amount if before else 1.0,
+        rung=lower,
+        because="pressure has gone",
+    )
+
+
+def _reversible(ladder: tuple[Rung, ...], index: int) -> bool:
+    return index < len(ladder) and ladder[index].kind in _REVERSIBLE

@@ -1,0 +1,31 @@
+"""Action ids: derived from what an action is for, so that deciding twice asks once."""
+
+from __future__ import annotations
+
+from wattline.state import BEGINNINGS, Action, ActionKind, Job, Place
+
+
+def next_action(
+    job: Job,
+    kind: ActionKind,
+    *,
+    place: Place | None = None,
+    fraction: float = 1.0,
+    rung: int | None = None,
+    lost_gpu_seconds: float = 0.0,
+    because: str = "",
+) -> Action:
+    """The next action for a job. Beginning again is a new attempt; all else concerns the present one."""
+    attempt = job.attempt + 1 if kind in BEGINNINGS else job.attempt
+    return Action(
+        id=f"{job.id}#{attempt}.{kind}.{job.actions}",
+        kind=kind,
+        job=job.id,
+        attempt=attempt,
+        place=place,
+        from_site=job.saved.site if kind in BEGINNINGS and job.saved is not None else "",
+        fraction=fraction,
+        rung=rung,
+        lost_gpu_seconds=lost_gpu_seconds,
+        because=because,
+    )

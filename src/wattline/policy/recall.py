@@ -1,0 +1,119 @@
+"""Recall: when does a paused job come back, and where?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from wattline.policy.admission import changed, judge_request
+from wattline.policy.ladder import applies, choose_elsewhere, ladder_of
+from wattline.policy.naming import next_action
+from wattline.policy.placement import Choice, choose_place
+from wattline.policy.pressure import judge_pressure
+from wattline.policy.price import price_rung
+from wattline.spec.ladder import RungKind
+from wattline.spec.policy import Policy
+from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of
+
+
+@dataclass(slots=True)
+class Recall:
+    actions: list[Action] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    eased: list[str] = field(default_factory=list)
+    pressed: list[str] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+
+
+def recall(draft: Snapshot, policy: Policy) -> Recall:
+    """Bring back what was paused: in place once pressure has gone for good, elsewhere where it may move."""
+    result = Recall()
+    for job_id in draft.paused:
+        job = draft.job(job_id)
+        if job.asked == "pause":
+            continue
+        if job.rung < 0:  # a person paused it and has let go
+            _begin(draft, job, judge_request(draft, policy, job.request, _site(job)), result)
+            continue
+        here = choose_place(draft, policy, job.request, near=_site(job), sites=[_site(job)])
+        if not _back_in_place(draft, policy, job, here, result):
+            _move_on(draft, policy, job, result, fits_here=here.place is not None)
+    return result
+
+
+def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, result: Recall) -> bool:
+    """Resume at the same site if it has been good there for long enough."""
+    if here.place is None:
+        if job.clear_since is not None:
+            result.pressed.append(job.id)
+        _tell(job, here, result)
+        return False
+    clear_for = policy.thresholds.clear_for
+    if job.clear_since is None:
+        result.eased.append(job.id)
+        result.looks.append(draft.at + clear_for)
+        return False
+    if draft.at - job.clear_since < clear_for:
+        result.looks.append(job.clear_since + clear_for)
+        return False
+    _begin(draft, job, here, result)
+    return True
+
+
+def _move_on(draft: Snapshot, policy: Policy, job: Job, result: Recall, *, fits_here: bool) -> None:
+    """The pause has lasted as long as its owner allowed: take the next rung, if there is one."""
+    ladder = ladder_of(job, policy)
+    taken = ladder[job.rung] if job.rung < len(ladder) else None
+    if taken is not None and taken.kind is RungKind.PAUSE and draft.at < job.since + taken.amount:
+        result.looks.append(job.since + taken.amount)
+        return
+    first = job.rung if taken is not None and taken.kind is RungKind.MIGRATE else job.rung + 1
+    values = _pressure_at_its_place(draft, policy, job)
+    for index in range(first, len(ladder)):
+        rung = ladder[index]
+        if index != job.rung and not applies(rung, values):
+            continue
+        if rung.kind is RungKind.MIGRATE:
+            choice = choose_elsewhere(draft, policy, job, rung)
+            if choice is not None:
+                _begin(draft, job, choice, result, lost_gpu_seconds=price_rung(draft, job, rung))
+                return
+        elif rung.kind is RungKind.STOP and not fits_here:
+            action = next_action(job, ActionKind.STOP, rung=index, because="its ladder ends here")
+            result.actions.append(action)
+            return
+    result.looks.append(draft.at + policy.thresholds.settle)
+
+
+def _pressure_at_its_place(draft: Snapshot, policy: Policy, job: Job) -> dict[str, object]:
+    """The room where the job last ran, as it is without it."""
+    assert job.place is not None
+    return judge_pressure(draft, claim_of(job.request, job.place, draft.plant), policy.thresholds).values()
+
+
+def _tell(job: Job, choice: Choice, result: Recall) -> None:
+    """Say why a job stays paused, where that is news."""
+    verdicts = tuple(msgspec.structs.replace(verdict, job=job.id) for verdict in choice.verdicts)
+    if changed(job, verdicts):
+        result.verdicts += verdicts
+
+
+def _begin(draft: Snapshot, job: Job, choice: Choice, result: Recall, lost_gpu_seconds: float = 0.0) -> None:
+    if choice.place is None:
+        _tell(job, choice, result)
+        return
+    kind = ActionKind.RESUME if choice.place.site == _site(job) else ActionKind.MIGRATE
+    because = (
+        f"from {_site(job)} to {choice.place.site}" if kind is ActionKind.MIGRATE else "pressure has gone"
+    )
+    action = next_action(
+        job, kind, place=choice.place, rung=-1, lost_gpu_seconds=lost_gpu_seconds, because=because
+    )
+    draft.issue(action)
+    result.actions.append(action)
+    result.verdicts += (msgspec.structs.replace(verdict, job=job.id) for verdict in choice.verdicts)
+
+
+def _site(job: Job) -> str:
+    return job.place.site if job.place is not None else ""
