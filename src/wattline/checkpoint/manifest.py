@@ -1,0 +1,102 @@
+"""Manifest: what does a checkpoint say it holds, and has that been altered?
+
+The file is one JSON object on one line. Its last field is the hash of every byte before it, so any change
+shows, spaces included. This seal stays the same in every schema: an old reader can tell a manifest that is
+newer than itself from one that is damaged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blake3 import blake3
+
+from wattline.checkpoint.errors import CheckpointError
+
+SCHEMA = 1
+MAX_MANIFEST_BYTES = 64 * 2**20
+
+
+class NewerSchemaError(CheckpointError):
+    """Intact, but written by a later version: to fall back silently would discard good work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a checkpoint holds: `tree` is the node that `tree.decode` reads."""
+
+    step: int
+    epoch: int
+    lineage: Mapping[str, str]
+    tensors_bytes: int
+    tree: Any
+
+
+def write_manifest(manifest: Manifest) -> tuple[bytes, str]:
+    """The bytes of the file and the hash that seals it."""
+    fields = {
+        "schema": SCHEMA,
+        "step": manifest.step,
+        "epoch": manifest.epoch,
+        "lineage": dict(manifest.lineage),
+        "tensors_bytes": manifest.tensors_bytes,
+        "tree": manifest.tree,
+    }
+    body = json.dumps(fields, separators=(",", ":"), allow_nan=False)[:-1].encode("ascii")
+    digest = blake3(body).hexdigest()
+    raw = body + _seal(digest)
+    if len(raw) > MAX_MANIFEST_BYTES:
+        raise CheckpointError(
+            f"the manifest would take {len(raw)} bytes, at most {MAX_MANIFEST_BYTES}",
+            hint="keep long lists of numbers as arrays",
+        )
+    return raw, digest
+
+
+def read_manifest(raw: bytes) -> tuple[Manifest, str]:
+    """The manifest and its hash; raises when a byte differs from what was written."""
+    body = raw[: -len(_seal("0" * 64))]
+    digest = blake3(body).hexdigest()
+    if raw != body + _seal(digest):
+        raise CheckpointError("the manifest is torn or altered: its hash does not match")
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"the manifest is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise CheckpointError("the manifest is not an object")
+    schema = fields.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise CheckpointError(f"the manifest has schema {str(schema)[:40]!r}")
+    if schema > SCHEMA:
+        raise NewerSchemaError(
+            f"the manifest has schema {schema} and this version of wattline reads up to {SCHEMA}",
+            hint="install the version that wrote it, or a later one",
+        )
+    return _checked(fields), digest
+
+
+def _checked(fields: dict[str, Any]) -> Manifest:
+    numbers = {name: fields.get(name) for name in ("step", "epoch", "tensors_bytes")}
+    for name, number in numbers.items():
+        if type(number) is not int or number < 0:
+            raise CheckpointError(f"the manifest has {name} {str(number)[:40]!r}")
+    lineage = fields.get("lineage")
+    if not isinstance(lineage, dict) or not all(isinstance(value, str) for value in lineage.values()):
+        raise CheckpointError("the manifest's lineage is not a mapping of strings")
+    if "tree" not in fields:
+        raise CheckpointError("the manifest has no tree")
+    return Manifest(
+        step=fields["step"],
+        epoch=fields["epoch"],
+        lineage=lineage,
+        tensors_bytes=fields["tensors_bytes"],
+        tree=fields["tree"],
+    )
+
+
+def _seal(digest: str) -> bytes:
+    return b',"blake3":"' + digest.encode("ascii") + b'"}\n'
