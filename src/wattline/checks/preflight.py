@@ -1,0 +1,110 @@
+"""Preflight: is everything there that the run needs, before a GPU is touched?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from wattline.errors import WattlineError
+from wattline.live import hash_file
+from wattline.spec import Pipeline, Policy
+
+Outcome = Literal["pass", "warn", "fail"]
+_INTERPRETERS = ("python", "python3", "bash", "sh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What one check found, and what to do about it."""
+
+    check: str
+    outcome: Outcome
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    checks: tuple[Check, ...]
+    data_sha256: dict[str, str] = field(default_factory=dict)  # by path, as found
+    params_sha256: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return all(check.outcome != "fail" for check in self.checks)
+
+
+def preflight(pipeline: Pipeline, policy: Policy, folder: Path) -> Preflight:
+    """Every check, also after one has failed: people mend a list faster than a drip of single faults."""
+    data_sha256: dict[str, str] = {}
+    checks = [*_check_metadata(pipeline, policy), *_check_data(pipeline, folder, data_sha256)]
+    params_sha256 = None
+    if pipeline.params is not None:
+        try:
+            params_sha256 = hash_file(folder / pipeline.params)
+            checks.append(Check(check="params", outcome="pass", message=f"{pipeline.params} is there"))
+        except WattlineError as error:
+            checks.append(Check(check="params", outcome="fail", message=str(error)))
+    checks += _check_entry_points(pipeline, folder)
+    return Preflight(checks=tuple(checks), data_sha256=data_sha256, params_sha256=params_sha256)
+
+
+def _check_metadata(pipeline: Pipeline, policy: Policy) -> Iterator[Check]:
+    missing = [name for name in policy.required_metadata if not getattr(pipeline, name)]
+    if missing:
+        message = f"the policy requires {', '.join(missing)}; add it to the pipeline"
+        yield Check(check="metadata", outcome="fail", message=message)
+    else:
+        yield Check(check="metadata", outcome="pass", message=f"{', '.join(policy.required_metadata)} given")
+
+
+def _check_data(pipeline: Pipeline, folder: Path, data_sha256: dict[str, str]) -> Iterator[Check]:
+    for data in pipeline.data:
+        name = f"data {data.name}"
+        try:
+            found = hash_file(folder / data.path)
+        except WattlineError as error:
+            yield Check(check=name, outcome="fail", message=error.message)
+            continue
+        data_sha256[data.path] = found
+        if data.sha256 is None:
+            message = f"{data.path} is not pinned; `wattline data pin {data.path}` writes its hash"
+            yield Check(check=name, outcome="warn", message=message)
+        elif found != data.sha256.removeprefix("sha256:"):
+            message = (
+                f"{data.path} has sha256 {found}, the pipeline says {data.sha256}; restore the file, or pin "
+                f"the new one with `wattline data pin {data.path}`"
+            )
+            yield Check(check=name, outcome="fail", message=message)
+        else:
+            yield Check(check=name, outcome="pass", message=f"sha256 {found[:12]}… as pinned")
+
+
+def _check_entry_points(pipeline: Pipeline, folder: Path) -> Iterator[Check]:
+    """Does the script that each phase names exist? Only plain `python script.py` can be told."""
+    for name, phase in pipeline.phases.items():
+        try:
+            words = shlex.split(phase.run)
+        except ValueError as error:
+            yield Check(
+                check=f"entry {name}", outcome="fail", message=f"cannot be read as a command: {error}"
+            )
+            continue
+        script = _script_of(words)
+        if script is None:
+            continue
+        if (folder / script).is_file():
+            yield Check(check=f"entry {name}", outcome="pass", message=f"{script} is there")
+        else:
+            message = f"{phase.run!r} names {script}, which is not in {folder}"
+            yield Check(check=f"entry {name}", outcome="fail", message=message)
+
+
+def _script_of(words: list[str]) -> str | None:
+    if len(words) < 2 or Path(words[0]).name not in _INTERPRETERS:
+        return None
+    script = next((word for word in words[1:] if not word.startswith("-")), None)
+    flags = words[1 : words.index(script)] if script is not None else words[1:]
+    return None if {"-c", "-m"} & set(flags) or script is None or Path(script).is_absolute() else script

@@ -1,0 +1,51 @@
+"""The run command: from words on the command line to an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from wattline.cli.narrator import Narrator
+from wattline.cli.running import INTERRUPTED_EXIT_CODE, Asking, carry, find_resumable, submit
+from wattline.cli.session import open_session
+from wattline.cli.summary import describe_run, show_run
+
+_EXIT_CODES = {"succeeded": 0, "awaiting approval": 0, "gates unknown": 3}
+
+
+def run_pipeline(
+    *,
+    pipeline: Path,
+    facility: str | None,
+    policy: str | None,
+    faults: Path | None,
+    resume: bool,
+    run_id: str | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    asking = Asking(pipeline=pipeline, facility=facility, policy=policy, faults=faults, seed=seed)
+    session = open_session()
+    try:
+        with Narrator() as narrator:
+            unfinished = find_resumable(session, asking, run_id) if resume else None
+            event = submit(session, asking, narrator) if unfinished is None else None
+            name = event.run if event is not None else unfinished.run if unfinished is not None else ""
+            ended = unfinished is not None and unfinished.ended_at is not None
+            interrupted = 0 if ended else carry(session, name, event, asking, narrator)
+        assert session.state is not None
+        run = session.state.runs[name]
+        if as_json:
+            json.dump(describe_run(session, run), sys.stdout, indent=2, default=str)
+            sys.stdout.write("\n")
+        else:
+            show_run(Console(highlight=False), session, run)
+        if run.ended_at is None and interrupted:
+            sys.stderr.write(f"paused; `wattline run --resume --run {name}` goes on\n")
+            return INTERRUPTED_EXIT_CODE
+        return _EXIT_CODES.get(run.status, 1)
+    finally:
+        session.close()

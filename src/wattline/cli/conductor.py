@@ -1,0 +1,168 @@
+"""The conductor: wires a live world to the loop and carries runs from submission to their last word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from wattline.actuators import EmulatedActuator
+from wattline.cli.session import LEASE_SECONDS, Session, user
+from wattline.control import step
+from wattline.engines import LocalEngine
+from wattline.facility import Facility
+from wattline.live import LiveWorld, Meters
+from wattline.release import DecisionRange, is_ready, judge_run, release_run
+from wattline.spec import Fault
+from wattline.state import ENDED, Asked, Decision, Event, Run, RunSubmitted, State
+from wattline.store.steps import StepJournal, read_steps
+from wattline.telemetry import EmulatedFacility, Reading, nvml_readings
+
+_SNAPSHOT_EVERY_SECONDS = 60.0
+
+
+class Watcher(Protocol):
+    """Whoever wants to see each turn."""
+
+    def turn(self, state: State, events: Sequence[Event], decision: Decision) -> None: ...
+
+
+class Conductor:
+    """One embedded control plane, for as long as this process holds the writer lease."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        facility_digest: str,
+        policy_digest: str,
+        faults: Sequence[Fault],
+        watcher: Watcher,
+        seed: int = 0,
+    ) -> None:
+        self._session = session
+        self._watcher = watcher
+        self._seed = seed
+        self._pending: list[Event] = [session.adopt(facility_digest, policy_digest, time.time())]
+        assert session.state is not None
+        self.state = session.state
+        self._policy = session.policy_of(policy_digest)
+        facility = self.state.plant.facility
+        self._engine = LocalEngine()
+        began_at = max(time.time(), self.state.at)
+        emulated = EmulatedFacility(facility, faults, seed, began_at)
+        meters = Meters(emulated, self._engine, _real_meters(facility))
+        self.world = LiveWorld(
+            home=session.home,
+            state=self.state,
+            engine=self._engine,
+            actuator=EmulatedActuator(emulated),
+            meters=meters,
+            goods=session.goods,
+            requests=self._requests,
+        )
+        self._journal = StepJournal(session.store.journal, session.answered)
+        self._renew_at = time.monotonic() + LEASE_SECONDS / 3
+        self._snapshot_at = time.monotonic() + _SNAPSHOT_EVERY_SECONDS
+        self._pending += self.world.recover()
+
+    def submit(self, event: Event) -> None:
+        """Take in an event with the next turn."""
+        self._pending.append(event)
+
+    def ask(self, run: Run, want: str) -> None:
+        """Ask something of every job of a run that has not ended."""
+        for job_id in run.jobs:
+            if self.state.jobs[job_id].state not in ENDED:
+                self.submit(
+                    Asked(at=self.world.now(), actor=user(), project=run.project, job=job_id, want=want)
+                )
+
+    def turn(self) -> Decision:
+        """One step, then what concerns whole runs."""
+        decision = step(self.world, self.state, self._policy, self, seed=self._seed)
+        for run in list(self.state.runs.values()):
+            if run.ended_at is None and is_ready(self.state, run):
+                self._conclude(run)
+        self._keep_up()
+        return decision
+
+    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
+        """The loop's journal: written first, then shown."""
+        self._journal.append(events, digest, decision)
+        self._watcher.turn(self.state, events, decision)
+
+    def rest(self, decision: Decision) -> None:
+        """Until something happens or is due."""
+        self.world.sleep_until(self.world.now() if self._pending else decision.revisit_at)
+
+    def close(self) -> None:
+        """End all that runs, and let the next reader start from here."""
+        self.world.close()
+        self._session.save_snapshot()
+
+    def _requests(self) -> list[Event]:
+        pending, self._pending = self._pending, []
+        return [*pending, *self._session.requests()]
+
+    def _conclude(self, run: Run) -> None:
+        session, now = self._session, self.world.now()
+        if not run.judged:
+            judged = judge_run(
+                self.state,
+                run,
+                home=session.home,
+                objects=session.objects,
+                goods=session.goods,
+                decisions=self._decisions(run),
+                at=now,
+            )
+            self._pending.append(judged)
+        else:
+            self._pending += release_run(
+                self.state, run, objects=session.objects, goods=session.goods, shelf=session.shelf, at=now
+            )
+
+    def _decisions(self, run: Run) -> DecisionRange | None:
+        """The stretch of the journal that speaks of this run."""
+        journal = self._session.store.journal
+        jobs, first, last, count = set(run.jobs), 0, 0, 0
+        for seq, record in read_steps(journal, int(run.documents.get("after_seq", "0"))):
+            submitted = any(
+                isinstance(event, RunSubmitted) and event.run == run.run for event in record.events
+            )
+            told = [action for action in record.decision.actions if action.job in jobs]
+            if submitted or told:
+                first, last, count = first or seq, seq, count + len(told)
+        if not first:
+            return None
+        head = next(iter(journal.read(last - 1, limit=1)))
+        return DecisionRange(first_seq=first, last_seq=last, count=count, head=head.hash.hex())
+
+    def _keep_up(self) -> None:
+        now = time.monotonic()
+        token = self._session.store.lease.held
+        if now >= self._renew_at and token is not None:
+            self._session.store.lease.renew(token)
+            self._renew_at = now + LEASE_SECONDS / 3
+        if now >= self._snapshot_at:
+            self._session.save_snapshot()
+            self._snapshot_at = now + _SNAPSHOT_EVERY_SECONDS
+
+
+def _real_meters(facility: Facility) -> Callable[[float], list[Reading]] | None:
+    """NVML for the sites that name it: each such site is this very machine."""
+    nodes = [
+        node.name
+        for site in facility.sites
+        if site.telemetry == "nvml"
+        for rack in site.racks
+        for node in rack.nodes
+    ]
+    if not nodes:
+        return None
+
+    def read(at: float) -> list[Reading]:
+        return [reading for node in nodes for reading in nvml_readings(node, at)]
+
+    return read

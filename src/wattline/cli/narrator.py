@@ -1,0 +1,235 @@
+"""The narrator: what happens, as it happens, in lines a person can follow; on stderr, away from data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from wattline.checks import Preflight
+from wattline.state import (
+    Action,
+    ActionKind,
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    Decision,
+    Ending,
+    Event,
+    GatesJudged,
+    Job,
+    JobState,
+    Noticed,
+    Outcome,
+    Released,
+    RunConcluded,
+    State,
+    Verdict,
+)
+from wattline.units import format_bytes, format_celsius, format_seconds, format_share, format_watts
+
+_STYLES = {
+    "preflight": "cyan",
+    "admitted": "green",
+    "waits": "yellow",
+    "refused": "bold red",
+    "fault": "bold red",
+    "capped": "magenta",
+    "shrunk": "magenta",
+    "paused": "magenta",
+    "moved": "bold magenta",
+    "failed": "bold red",
+    "gate": "cyan",
+    "released": "bold green",
+}
+_PLAIN_PROGRESS_SECONDS = 5.0
+
+
+class Narrator:
+    """Tells the story of a run; on a terminal, with a live line for whatever trains."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._began = time.monotonic()
+        self._live: Live | None = None
+        self._plain_at = 0.0
+        self._stayed = False
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.console.is_dumb_terminal and not self.console.quiet:
+            self._live = Live(console=self.console, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, what: str, text: str) -> None:
+        line = Text.assemble(
+            (f"{time.monotonic() - self._began:6.1f} s  ", "dim"),
+            (f"{what:<10}", _STYLES.get(what, "bold")),
+            text,
+        )
+        self.console.print(line, soft_wrap=True)
+
+    def preflight(self, checked: Preflight) -> None:
+        marks = {"pass": "✓", "warn": "!", "fail": "✗"}
+        for check in checked.checks:
+            self.say("preflight", f"{marks[check.outcome]} {check.check}: {check.message}")
+
+    def joined(self, pid: int | None) -> None:
+        who = f"process {pid}" if pid is not None else "another process"
+        self.say("joined", f"the queue that {who} conducts in this state folder")
+
+    def staying(self, others: int) -> None:
+        if not self._stayed:
+            runs = "a run that joined" if others == 1 else f"{others} runs that joined"
+            self.say("staying", f"this run has ended; conducting {runs} to the end (Ctrl-C pauses them)")
+            self._stayed = True
+
+    def interrupted(self) -> None:
+        self.say("stopping", "pausing at a checkpoint; once more to stop at once")
+
+    def turn(self, state: State, events: Sequence[Event], decision: Decision) -> None:
+        """One turn of the loop: what came in, then what was decided."""
+        for event in events:
+            self._event(state, event)
+        for action in decision.actions:
+            self._action(state, action, decision)
+        started = {action.job for action in decision.actions}
+        waiting = [v for v in decision.verdicts if v.outcome is Outcome.WAIT and v.job not in started]
+        for verdict in waiting:
+            self.say("waits", f"{_phase(state, verdict.job)}: {verdict.sentence()}")
+        self._show(state)
+
+    def _event(self, state: State, event: Event) -> None:
+        if isinstance(event, Noticed):
+            what = "fault" if event.say.startswith("fault ") else "noticed"
+            self.say(what, f"{event.subject}: {event.say}" + _emulated(event.source))
+        elif isinstance(event, AttemptStarted):
+            job = state.jobs[event.job]
+            self.say("started", f"{job.request.phase}, attempt {event.attempt}, at {job.place}")
+        elif isinstance(event, CheckpointSaved):
+            where = f"step {event.step} at {event.site}"
+            self.say("saved", f"{_phase(state, event.job)}: {where}, {format_bytes(event.size_bytes)}")
+        elif isinstance(event, AttemptEnded):
+            what = {Ending.SUCCEEDED: "finished", Ending.PAUSED: "paused"}.get(event.ending, "failed")
+            took = f"; {event.usage.gpu_hours:.3g} GPU-hours, {event.usage.kwh:.3g} kWh"
+            self.say(what, f"{_phase(state, event.job)}: {event.say}{took}")
+        elif isinstance(event, GatesJudged):
+            for gate in event.results:
+                mark = {"pass": "✓", "fail": "✗"}.get(str(gate["outcome"]), "?")
+                self.say("gate", f"{mark} {gate['gate']} ({gate['message']})")
+        elif isinstance(event, Released):
+            self.say("released", f"{event.name} {event.channel} number {event.number}")
+        elif isinstance(event, RunConcluded):
+            self.say("ended", f"{event.run}: {event.status}" + (f": {event.say}" if event.say else ""))
+
+    def _action(self, state: State, action: Action, decision: Decision) -> None:
+        phase = _phase(state, action.job)
+        because = f": {action.because}" if action.because else ""
+        price = (
+            f"; costs {format_seconds(action.lost_gpu_seconds)} of GPU time"
+            if action.lost_gpu_seconds
+            else ""
+        )
+        if action.kind is ActionKind.START:
+            self.say("admitted", f"{phase} to {action.place}{_verdicts(decision, action.job)}")
+        elif action.kind is ActionKind.REFUSE:
+            self.say("refused", f"{phase}{because}")
+        elif action.kind is ActionKind.CAP_POWER:
+            what = "capped" if action.fraction < 1 else "uncapped"
+            self.say(what, f"{phase} at {format_share(action.fraction)} of its power{because}{price}")
+        elif action.kind is ActionKind.SHRINK_BATCH:
+            what = "shrunk" if action.fraction < 1 else "unshrunk"
+            self.say(what, f"{phase} to {format_share(action.fraction)} in flight{because}{price}")
+        elif action.kind is ActionKind.PAUSE:
+            self.say("pausing", f"{phase} at a checkpoint{because}{price}")
+        elif action.kind in (ActionKind.RESUME, ActionKind.MIGRATE):
+            what = "moved" if action.kind is ActionKind.MIGRATE else "resumed"
+            self.say(what, f"{phase} to {action.place}{because}{price}")
+        else:
+            self.say("stopping", f"{phase}{because}")
+
+    def _show(self, state: State) -> None:
+        jobs = [state.jobs[job_id] for job_id in state.holding]
+        if self._live is not None:
+            self._live.update(_picture(state, jobs))
+        elif time.monotonic() >= self._plain_at and any(job.step for job in jobs):
+            self._plain_at = time.monotonic() + _PLAIN_PROGRESS_SECONDS
+            for job in jobs:
+                if job.step:
+                    self.say("trains", _progress(state, job))
+
+
+def _phase(state: State, job_id: str) -> str:
+    job = state.jobs.get(job_id)
+    return job.request.phase if job is not None else job_id
+
+
+def _emulated(source: str) -> str:
+    return " (emulated)" if source == "emulated" else ""
+
+
+def _verdicts(decision: Decision, job_id: str) -> str:
+    """The numbers behind an admission, shortest form."""
+    about = [verdict for verdict in decision.verdicts if verdict.job == job_id]
+    parts = [part for verdict in about if (part := _brief(verdict))]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _brief(verdict: Verdict) -> str:
+    if verdict.outcome is Outcome.WARN:
+        return f"{verdict.rule} warns: {verdict.say}"
+    if "left_watts" in verdict.numbers:
+        return f"{verdict.subject} {format_watts(verdict.numbers['left_watts'])} left"
+    if "predicted_celsius" in verdict.numbers:
+        predicted, limit = verdict.numbers["predicted_celsius"], verdict.numbers["limit_celsius"]
+        return f"{verdict.subject} {format_celsius(predicted)} predicted of {format_celsius(limit)}"
+    return ""
+
+
+def _progress(state: State, job: Job) -> str:
+    total = f"/{job.total}" if job.total else ""
+    loss = f", loss {job.loss:.3f}" if job.loss is not None else ""
+    return f"{job.request.phase} step {job.step}{total}{loss}{_meters(state, job)}"
+
+
+def _meters(state: State, job: Job) -> str:
+    """The hottest and hungriest GPU of a job, from its meters."""
+    if job.place is None or not job.request.gpus:
+        return ""
+    nodes = [state.plant.node_number[name] for name, _ in job.place.nodes]
+    watts = [
+        state.conditions.node_gpu_watts[node][0] for node in nodes if node in state.conditions.node_gpu_watts
+    ]
+    heats = [
+        state.conditions.node_celsius[node][0] for node in nodes if node in state.conditions.node_celsius
+    ]
+    if not watts or not heats:
+        return ""
+    note = " (emulated)" if state.plant.sites[job.place.site].telemetry == "emulated" else ""
+    return f", GPU {format_watts(max(watts))} {format_celsius(max(heats))}{note}"
+
+
+def _picture(state: State, jobs: list[Job]) -> RenderableType:
+    rows: list[RenderableType] = []
+    for job in jobs:
+        table = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=job.total or 1, completed=min(job.step, job.total or 0), width=30)
+        mode = "" if job.power_fraction == 1 else f" cap {format_share(job.power_fraction)}"
+        if job.in_flight_fraction < 1:
+            mode += f" in flight {format_share(job.in_flight_fraction)}"
+        if job.state is not JobState.RUNNING:
+            mode += f" {job.state}"
+        table.add_row("          ", bar, _progress(state, job) + mode)
+        rows.append(table)
+    return Group(*rows)

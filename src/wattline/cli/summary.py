@@ -1,0 +1,136 @@
+"""The summary of a run: what ran, why it moved, what it cost and what it lost; as a table and as JSON."""
+
+from __future__ import annotations
+
+import itertools
+
+from rich.console import Console
+from rich.table import Table
+
+from wattline.cli.session import Session
+from wattline.release import total_usage
+from wattline.state import Ending, Job, Run, State
+from wattline.units import format_seconds
+
+
+def describe_run(session: Session, run: Run) -> dict[str, object]:
+    """The object that `wattline run --output json` prints."""
+    assert session.state is not None
+    state = session.state
+    jobs = [state.jobs[job_id] for job_id in run.jobs]
+    usage = total_usage(jobs)
+    metered = any(
+        past.place is not None and _is_metered(state, past.place.site) for job in jobs for past in job.past
+    )
+    release = next((dict(release) for release in state.releases.values() if release["run"] == run.run), None)
+    energy = usage.kwh if metered else None
+    return {
+        "run_id": run.run,
+        "status": run.status,
+        "say": run.say,
+        "phases": [_describe_phase(job) for job in jobs],
+        "manifest": {
+            "path": str(session.objects.path(run.manifest)) if run.manifest else None,
+            "sha256": run.manifest.removeprefix("sha256:") or None,
+        },
+        "checkpoints": [
+            {
+                "phase": job.request.phase,
+                "step": job.saved.step,
+                "site": job.saved.site,
+                "digest": job.saved.digest,
+            }
+            for job in jobs
+            if job.saved is not None
+        ],
+        "gates": [dict(gate) for gate in run.gates],
+        "release": release,
+        "cost_usd": usage.usd,
+        "energy_kwh": energy,
+        "carbon_kg": usage.kg_co2e if metered else None,
+        "gpu_hours": usage.gpu_hours,
+        "lost_seconds": sum(lost_seconds(job) for job in jobs),
+        "emulated": state.plant.facility.emulated,
+        "not_estimated": [] if metered else ["energy_kwh", "carbon_kg"],
+    }
+
+
+def lost_seconds(job: Job) -> float:
+    """Time between attempts: pausing, moving, restarting, and work done again after a loss."""
+    began = [past for past in job.past if past.began_at is not None]
+    gaps = 0.0
+    for before, after in itertools.pairwise(began):
+        assert after.began_at is not None
+        gaps += max(0.0, after.began_at - before.ended_at)
+    return gaps
+
+
+def show_run(console: Console, session: Session, run: Run) -> None:
+    """The closing table."""
+    assert session.state is not None
+    state = session.state
+    table = Table(title=f"{run.run}: {run.status}", title_justify="left", title_style="bold")
+    for name in ("phase", "outcome", "where", "why it moved", "energy", "carbon", "cost", "time lost"):
+        table.add_column(name, overflow="fold")
+    for job_id in run.jobs:
+        job = state.jobs[job_id]
+        table.add_row(
+            job.request.phase,
+            job.state,
+            _route(job),
+            _why_moved(job),
+            f"{1000 * job.usage.kwh:.3g} Wh",
+            f"{1000 * job.usage.kg_co2e:.3g} g",
+            f"{job.usage.usd:.4f} USD",
+            format_seconds(lost_seconds(job)),
+        )
+    console.print(table)
+    if state.plant.facility.emulated:
+        console.print(
+            "Watts and temperatures are emulated from the CPU time the processes really used.", style="dim"
+        )
+
+
+def _describe_phase(job: Job) -> dict[str, object]:
+    return {
+        "phase": job.request.phase,
+        "state": job.state,
+        "say": job.say,
+        "steps": job.step,
+        "attempts": [
+            {
+                "attempt": past.attempt,
+                "site": past.place.site if past.place else None,
+                "nodes": [name for name, _ in past.place.nodes] if past.place else [],
+                "ending": past.ending,
+                "say": past.say,
+                "seconds": None if past.began_at is None else past.ended_at - past.began_at,
+            }
+            for past in job.past
+        ],
+        "outputs": job.outputs or None,
+        "gpu_hours": job.usage.gpu_hours,
+        "energy_kwh": job.usage.kwh,
+        "carbon_kg": job.usage.kg_co2e,
+        "cost_usd": job.usage.usd,
+        "lost_seconds": lost_seconds(job),
+    }
+
+
+def _route(job: Job) -> str:
+    sites = [past.place.site for past in job.past if past.place is not None]
+    route = [site for at, site in enumerate(sites) if at == 0 or sites[at - 1] != site]
+    return " → ".join(route) or "nowhere"
+
+
+def _why_moved(job: Job) -> str:
+    moved = [
+        past for past, after in zip(job.past, job.past[1:], strict=False)
+        if past.place and after.place and past.place.site != after.place.site and past.ending is Ending.PAUSED
+    ]  # fmt: skip
+    return "; ".join(f"{past.say} at step {past.step}" for past in moved)
+
+
+def _is_metered(state: State, site: str) -> bool:
+    known = state.plant.sites.get(site)
+    return known is not None and known.telemetry in ("emulated", "prometheus", "nvml")

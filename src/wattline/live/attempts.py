@@ -1,0 +1,173 @@
+"""Attempts: from what an engine says of its processes to what the state needs to know of jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wattline import engines
+from wattline.engines import Launch, Result
+from wattline.errors import WattlineError
+from wattline.live.endings import ending_of, say_of
+from wattline.live.home import Home
+from wattline.live.meters import Meters, read_meter
+from wattline.live.running import Goods
+from wattline.state import (
+    Action,
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    Ending,
+    Event,
+    JobState,
+    Noticed,
+    Place,
+    Progressed,
+    State,
+    Usage,
+    usage_of,
+)
+from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+# The state hears of progress this often; the attempt's own file has every step.
+_PROGRESS_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Running:
+    job: str
+    attempt: int
+    phase: str
+    place: Place
+    launch: Launch
+    told_at: float = -math.inf
+
+
+class Attempts:
+    """What runs here now, and how each engine event reads as a fact about a job."""
+
+    def __init__(self, *, home: Home, state: State, meters: Meters, goods: Goods) -> None:
+        self._home = home
+        self._state = state
+        self._meters = meters
+        self._goods = goods
+        self._running: dict[str, _Running] = {}
+
+    def begin(self, action: Action, launch: Launch) -> None:
+        """An attempt was started: its emulated GPUs are taken from now on."""
+        assert action.place is not None
+        request = self._state.jobs[action.job].request
+        self._running[launch.attempt] = _Running(
+            action.job, action.attempt, request.phase, action.place, launch
+        )
+        self._meters.attach(
+            launch.attempt, launch.directory, dict(action.place.nodes), request.cpus, action.fraction
+        )
+
+    def tell(self, event: engines.EngineEvent, now: float) -> list[Event]:
+        """Translate anything but an end."""
+        running = self._running.get(event.attempt)
+        if running is None:
+            return []
+        if isinstance(event, engines.Started):
+            return [AttemptStarted(at=now, job=running.job, attempt=running.attempt)]
+        if isinstance(event, engines.Usage):
+            self._meters.emulated.observe_cpu(event.attempt, event.cpu_seconds, now)
+            return []
+        if isinstance(event, engines.Noted):
+            return [Noticed(at=now, subject=event.attempt, say=event.message, job=running.job)]
+        if isinstance(event, engines.Reported):
+            return self._reported(running, event.report, now)
+        return []
+
+    def end(self, attempt: str, result: Result, now: float) -> Callable[[], Event]:
+        """What is left to do when an attempt has ended; it may take long, so the caller says where."""
+        job_id, _, number = attempt.rpartition("/")
+        job = self._state.jobs[job_id]
+        joules = self._meters.detach(attempt)
+        self._running.pop(attempt, None)
+        folder = self._home.attempt(job.request.run, job.request.phase, int(number))
+        pipeline = self._goods.source(self._state.runs[job.request.run].documents).pipeline
+        signals = pipeline.phases[job.request.phase].signals
+        ending = ending_of(
+            result,
+            pausing=job.state is JobState.PAUSING,
+            stopping=job.state is JobState.STOPPING,
+            by_signals=signals is not None,
+        )
+        usage = self._usage(job.place, job.request.gpus, result, joules or read_meter(folder))
+
+        def gather() -> Event:
+            say, outputs = say_of(result), ""
+            if ending is Ending.SUCCEEDED:
+                try:
+                    outputs = self._goods.pack(folder / "work" / "out")
+                except (WattlineError, OSError) as error:
+                    say = f"its results could not be kept: {error}"
+            failed = ending is Ending.SUCCEEDED and not outputs
+            return AttemptEnded(
+                at=now,
+                job=job_id,
+                attempt=int(number),
+                ending=Ending.FAILED if failed else ending,
+                code=result.code,
+                signal=result.signal,
+                say=say,
+                usage=usage,
+                outputs=outputs,
+            )
+
+        return gather
+
+    def _usage(self, place: Place | None, gpus: int, result: Result, joules: float) -> Usage:
+        if place is None:
+            return Usage()
+        gpu_hours = gpus * result.wall_seconds / SECONDS_PER_HOUR
+        return usage_of(gpu_hours, joules / JOULES_PER_KWH, place, self._state.plant)
+
+    def _reported(self, running: _Running, report: dict[str, object], now: float) -> list[Event]:
+        kind = report.get("kind")
+        step = _whole(report.get("step"))
+        if kind == "step" and step is not None:
+            self._meters.emulated.observe_step(running.phase, step)
+            total = _whole(report.get("total"))
+            if now - running.told_at < _PROGRESS_SECONDS and step != total:
+                return []
+            running.told_at = now
+            loss = report.get("loss")
+            return [
+                Progressed(
+                    at=now,
+                    job=running.job,
+                    attempt=running.attempt,
+                    step=step,
+                    total=total,
+                    loss=float(loss) if isinstance(loss, int | float) and math.isfinite(loss) else None,
+                )
+            ]
+        if kind == "checkpoint" and step is not None:
+            seconds = report.get("seconds")
+            return [
+                CheckpointSaved(
+                    at=now,
+                    job=running.job,
+                    attempt=running.attempt,
+                    step=step,
+                    site=running.place.site,
+                    digest=str(report.get("digest", ""))[:200],
+                    size_bytes=_whole(report.get("bytes")) or 0,
+                    seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+                )
+            ]
+        if kind == "resumed" and step is not None:
+            say = f"resumed at step {step}"
+            rejected = report.get("rejected")
+            if rejected:
+                say += f"; damaged checkpoints passed over: {str(rejected)[:300]}"
+            return [Noticed(at=now, subject=running.launch.attempt, say=say, job=running.job)]
+        return []
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,188 @@
+"""Launching: from a decision to begin a job to a folder and a command that an engine can run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from wattline.checkpoint import copy_checkpoint, fence
+from wattline.engines import Launch
+from wattline.errors import RefusedError, UnavailableError
+from wattline.facility import Link, TrafficClass
+from wattline.live.home import Home
+from wattline.live.running import Goods, RunSource
+from wattline.spec.pipeline import Phase
+from wattline.state import Action, Job
+
+# One thread for every numeric library: sums come out the same however many cores there are.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
+_AUTO_CADENCE_SECONDS = 30.0
+_CHUNK_BYTES = 1 << 20
+
+
+def attempt_name(job: str, attempt: int) -> str:
+    return f"{job}/{attempt}"
+
+
+def prepare(
+    home: Home,
+    goods: Goods,
+    source: RunSource,
+    job: Job,
+    action: Action,
+    inputs: tuple[str, ...],
+    link: Link | None,
+) -> Launch:
+    """Lay out an attempt's folder: its source, its data, what came before it, its newest checkpoint.
+
+    Everything here may take long and may be done again after a crash; nothing runs yet.
+    """
+    assert action.place is not None
+    request = job.request
+    phase = source.pipeline.phases[request.phase]
+    directory = home.attempt(request.run, request.phase, action.attempt)
+    work = directory / "work"
+    out = work / "out"
+    out.mkdir(parents=True, exist_ok=True)
+    goods.unpack(source.bundle, work)
+    _link_data(source, work)
+    for digest in inputs:
+        goods.unpack(digest, out)
+    checkpoints = home.checkpoints(action.place.site, request.run, request.phase)
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    if action.from_site and action.from_site != action.place.site:
+        bring_checkpoint(home, job, action, checkpoints, link)
+    if phase.checkpoint is not None or request.checkpoints:
+        fence(checkpoints, action.attempt)
+    if phase.signals is not None and phase.signals.saved_to is not None:
+        _carry_over(home, job, action, phase.signals.saved_to, work)
+    return Launch(
+        attempt=attempt_name(job.id, action.attempt),
+        epoch=action.attempt,
+        directory=directory,
+        working_directory=work,
+        command=phase.run,
+        environment=_environment(source, phase, job, action, directory, checkpoints),
+        max_duration_seconds=_time_left(job),
+        checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
+        finish_signal=_signal(phase.signals.finish if phase.signals else None) or signal.SIGTERM,
+        cpus=request.cpus,
+    )
+
+
+def bring_checkpoint(home: Home, job: Job, action: Action, target: Path, link: Link | None) -> None:
+    """Copy the newest good checkpoint from the site it was saved at, no faster than its share of the link."""
+    rate = None
+    if link is not None:
+        share = link.shares.get(TrafficClass.CHECKPOINT, 0.0) or 1.0
+        rate = link.bits_per_second * share / 8
+    origin = home.checkpoints(action.from_site, job.request.run, job.request.phase)
+    copy_checkpoint(origin, target, bytes_per_second=rate)
+
+
+def _link_data(source: RunSource, work: Path) -> None:
+    """Data stays where it is; a link leads to it, once it is shown to be what was pinned."""
+    for data in source.pipeline.data:
+        origin = source.folder / data.path
+        wanted = source.data_sha256.get(data.path)
+        found = hash_file(origin)
+        if wanted is not None and found != wanted:
+            raise RefusedError(
+                f"data {data.name}: {origin} has sha256 {found}, the run was admitted with {wanted}",
+                hint="restore the file, or pin the new one with `wattline data pin` and run again",
+            )
+        place = work / data.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(origin)
+
+
+def hash_file(path: Path) -> str:
+    """The sha256 of a file, or of a folder's files by name and content."""
+    if not path.exists():
+        raise UnavailableError(f"data: {path} does not exist", hint="check the path in the pipeline")
+    if path.is_file():
+        return _sha256(path).hexdigest()
+    whole = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        whole.update(f"{file.relative_to(path).as_posix()}\0{_sha256(file).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def _sha256(path: Path) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise UnavailableError(f"data: {path} cannot be read: {error.strerror or error}") from error
+    return digest
+
+
+def _carry_over(home: Home, job: Job, action: Action, saved_to: str, work: Path) -> None:
+    """A script that may not be changed saves into a folder of its own: hand it to the next attempt."""
+    for attempt in range(action.attempt - 1, 0, -1):
+        before = home.attempt(job.request.run, job.request.phase, attempt) / "work" / saved_to
+        if before.is_dir():
+            shutil.copytree(before, work / saved_to, dirs_exist_ok=True)
+            return
+
+
+def _environment(
+    source: RunSource, phase: Phase, job: Job, action: Action, directory: Path, checkpoints: Path
+) -> dict[str, str]:
+    work = directory / "work"
+    scratch = directory / "tmp"
+    scratch.mkdir(exist_ok=True)
+    here = str(Path(sys.executable).parent)
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment |= _ONE_THREAD
+    environment |= {
+        # The interpreter that runs Wattline is the one `python` means.
+        "PATH": f"{here}:{os.environ.get('PATH', '/usr/bin:/bin')}",
+        "TMPDIR": str(scratch),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "WATTLINE_ATTEMPT": str(directory),
+        "WATTLINE_EPOCH": str(action.attempt),
+        "WATTLINE_RUN": job.request.run,
+        "WATTLINE_PHASE": job.request.phase,
+        "WATTLINE_OUT": str(work / "out"),
+        "WATTLINE_CPUS": str(max(1, int(job.request.cpus))),
+    }
+    if phase.checkpoint is not None:
+        every = phase.checkpoint.every
+        seconds = _AUTO_CADENCE_SECONDS if every == "auto" else every.seconds
+        environment["WATTLINE_CHECKPOINTS"] = str(checkpoints)
+        environment["WATTLINE_CHECKPOINT_EVERY"] = f"seconds:{seconds:g}"
+        environment["WATTLINE_CHECKPOINT_KEEP"] = str(phase.checkpoint.keep)
+    if source.pipeline.params is not None:
+        environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
+    return environment
+
+
+def _time_left(job: Job) -> float | None:
+    """The longest it may still run: what earlier attempts used counts."""
+    most = job.request.max_duration_seconds
+    if most is None:
+        return None
+    used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
+    return max(1.0, most - used)
+
+
+def _signal(name: str | None) -> int | None:
+    if name is None:
+        return None
+    try:
+        return int(signal.Signals[name])
+    except KeyError as error:
+        raise RefusedError(f"signals: {name!r} is not a signal here", hint="such as SIGUSR1") from error

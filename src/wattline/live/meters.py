@@ -1,0 +1,121 @@
+"""Meters: readings worth telling, once a second, and the energy each attempt has used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from wattline.engines import Engine
+from wattline.state import Measured, Noticed
+from wattline.telemetry import EmulatedFacility, Reading
+
+_PERIOD_SECONDS = 1.0
+# A reading that has not moved is told again after this, so that it never counts as too old.
+_REFRESH_SECONDS = 10.0
+# What counts as moved, by the unit a quantity ends with.
+_DEADBAND = {"watts": 1.0, "celsius": 0.1, "fraction": 0.001}
+_METER_FILE = "meter.json"
+_LEAST_DUTY_CHANGE = 0.01
+
+
+class Meters:
+    """The emulated facility and whatever real meters a site has, as events."""
+
+    def __init__(
+        self,
+        emulated: EmulatedFacility,
+        engine: Engine,
+        real: Callable[[float], Iterable[Reading]] | None = None,
+    ) -> None:
+        self.emulated = emulated
+        self._engine = engine
+        self._real = real
+        self._next_at = 0.0
+        self._told: dict[tuple[str, str], tuple[float, float]] = {}
+        self._folders: dict[str, Path] = {}
+        self._duties: dict[str, float] = {}
+        self._faults_told = 0
+
+    @property
+    def next_at(self) -> float:
+        return self._next_at
+
+    def attach(self, attempt: str, folder: Path, nodes: dict[str, int], cpus: float, cap: float) -> None:
+        """An attempt begins: its emulated GPUs are busy from now on."""
+        self.emulated.occupy(attempt, nodes, cpus)
+        if cap < 1.0:
+            self.emulated.set_power_cap(attempt, cap)
+        self._folders[attempt] = folder
+
+    def detach(self, attempt: str) -> float:
+        """An attempt is over; returns the joules it used."""
+        if self._folders.pop(attempt, None) is None:
+            return 0.0
+        self._duties.pop(attempt, None)
+        self.emulated.release(attempt)
+        return self.emulated.energy_joules(attempt)
+
+    def read(self, at: float) -> list[Measured | Noticed]:
+        """What changed since the last second; also lets heat and caps slow the real processes."""
+        self.emulated.advance(at)
+        self._pace()
+        events: list[Measured | Noticed] = self._faults()
+        if at < self._next_at:
+            return events
+        self._next_at = at + _PERIOD_SECONDS
+        found = list(self.emulated.readings(at))
+        if self._real is not None:
+            found += self._real(at)
+        moved = [reading for reading in found if self._moved(reading)]
+        by_source: dict[str, list[tuple[str, str, float]]] = {}
+        for reading in moved:
+            by_source.setdefault(reading.source, []).append(
+                (reading.subject, reading.quantity, round(float(reading.value), 3))
+            )
+        for source, readings in by_source.items():
+            events.append(Measured(at=at, source=source, readings=tuple(readings)))
+        for attempt, folder in self._folders.items():
+            write_meter(folder, self.emulated.energy_joules(attempt))
+        return events
+
+    def _pace(self) -> None:
+        for attempt in self._folders:
+            duty = max(0.05, self.emulated.speed(attempt))
+            if abs(duty - self._duties.get(attempt, 1.0)) >= _LEAST_DUTY_CHANGE:
+                self._engine.throttle(attempt, duty)
+                self._duties[attempt] = duty
+
+    def _faults(self) -> list[Measured | Noticed]:
+        fired = self.emulated.faults_fired
+        new, self._faults_told = fired[self._faults_told :], len(fired)
+        return [
+            Noticed(at=at, source="emulated", subject=fault.subject, say=f"fault {fault.name} begins")
+            for fault, at in new
+        ]
+
+    def _moved(self, reading: Reading) -> bool:
+        key = (reading.subject, reading.quantity)
+        told = self._told.get(key)
+        band = next((width for unit, width in _DEADBAND.items() if reading.quantity.endswith(unit)), 0.0)
+        moved = (
+            told is None or abs(reading.value - told[0]) > band or reading.at - told[1] >= _REFRESH_SECONDS
+        )
+        if moved:
+            self._told[key] = (reading.value, reading.at)
+        return moved
+
+
+def write_meter(folder: Path, joules: float) -> None:
+    """Energy so far, for whoever takes over after a crash."""
+    draft = folder / f".{_METER_FILE}"
+    draft.write_text(json.dumps({"joules": joules}))
+    draft.replace(folder / _METER_FILE)
+
+
+def read_meter(folder: Path) -> float:
+    """What the meter last wrote; nothing where it never did."""
+    try:
+        return float(json.loads((folder / _METER_FILE).read_text())["joules"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0

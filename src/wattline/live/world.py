@@ -1,0 +1,182 @@
+"""The live world: real processes on an engine, meters, people's requests, and the wall clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from wattline import engines
+from wattline.actuators import Actuator
+from wattline.engines import Engine, Launch
+from wattline.errors import WattlineError
+from wattline.live.attempts import Attempts
+from wattline.live.home import Home
+from wattline.live.launching import attempt_name, prepare
+from wattline.live.meters import Meters
+from wattline.live.running import Goods
+from wattline.state import (
+    BEGINNINGS,
+    Acknowledged,
+    Action,
+    ActionFailed,
+    ActionKind,
+    AttemptEnded,
+    Ending,
+    Event,
+    State,
+)
+
+_LONGEST_SLEEP_SECONDS = 1.0
+_SHORTEST_SLEEP_SECONDS = 0.005
+_BUSY_SLEEP_SECONDS = 0.05  # while files are being laid out or gathered in the background
+
+
+class LiveWorld:
+    """What happens here becomes events; what is decided is done to real processes."""
+
+    def __init__(
+        self,
+        *,
+        home: Home,
+        state: State,
+        engine: Engine,
+        actuator: Actuator,
+        meters: Meters,
+        goods: Goods,
+        requests: Callable[[], Sequence[Event]],
+    ) -> None:
+        self._home = home
+        self._state = state
+        self._engine = engine
+        self._actuator = actuator
+        self._meters = meters
+        self._goods = goods
+        self._requests = requests
+        self._attempts = Attempts(home=home, state=state, meters=meters, goods=goods)
+        # Monotonic, and never before what the journal has seen: the wall clock may jump, time may not.
+        self._offset = max(time.time(), state.at) - time.monotonic()
+        self._queue: list[Event] = []
+        self._applied: set[str] = set()
+        self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="wattline-files")
+        self._preparing: dict[str, tuple[Action, Future[Launch]]] = {}
+        self._gathering: list[Future[Event]] = []
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+    def events(self) -> Sequence[Event]:
+        """Everything since last asked, requests first, so that one turn can admit what was just submitted."""
+        now = self.now()
+        found: list[Event] = [*self._requests(), *self._queue]
+        self._queue.clear()
+        self._start_prepared(now)
+        for event in self._engine.poll():
+            if isinstance(event, engines.Ended):
+                ended = self._attempts.end(event.attempt, event.result, now)
+                self._gathering.append(self._workers.submit(ended))
+            else:
+                found += self._attempts.tell(event, now)
+        found += [future.result() for future in self._gathering if future.done()]
+        self._gathering = [future for future in self._gathering if not future.done()]
+        found += self._meters.read(now)
+        found += self._queue
+        self._queue.clear()
+        return found
+
+    def apply(self, action: Action) -> None:
+        """Do it, once. What takes long goes on in the background."""
+        if action.id in self._applied:
+            return
+        self._applied.add(action.id)
+        if action.kind in BEGINNINGS:
+            self._preparing[action.id] = (action, self._workers.submit(self._prepare, action))
+            return
+        attempt = attempt_name(action.job, action.attempt)
+        try:
+            if action.kind is ActionKind.CAP_POWER:
+                self._actuator.set_power_cap(attempt, action.fraction)
+                self._answer(action)
+            elif action.kind is ActionKind.SHRINK_BATCH:
+                self._engine.shrink(attempt, action.fraction)
+                self._answer(action)
+            elif action.kind is ActionKind.PAUSE:
+                self._engine.request_pause(attempt)  # answered by the attempt's end
+            elif action.kind is ActionKind.STOP:
+                self._stop(action, attempt)
+        except WattlineError as error:
+            self._queue.append(ActionFailed(at=self.now(), action=action.id, say=error.message))
+
+    def sleep_until(self, at: float | None) -> None:
+        now = self.now()
+        wake_at = min(now + _LONGEST_SLEEP_SECONDS, self._meters.next_at)
+        if at is not None:
+            wake_at = min(wake_at, at)
+        if self._preparing or self._gathering:
+            wake_at = min(wake_at, now + _BUSY_SLEEP_SECONDS)
+        self._engine.wait(0.0 if self._queue else max(_SHORTEST_SLEEP_SECONDS, wake_at - now))
+
+    def recover(self) -> list[Event]:
+        """After a crash: make sure that nothing of earlier attempts runs, and say how each ended."""
+        jobs = [self._state.jobs[job_id] for job_id in self._state.holding]
+        folders = {
+            job.id: self._home.attempt(job.request.run, job.request.phase, job.attempt) for job in jobs
+        }
+        results = self._engine.recover(folders.values())
+        return [
+            self._attempts.end(attempt_name(job.id, job.attempt), results[folders[job.id]], self.now())()
+            for job in jobs
+        ]
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        self._engine.close()
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    def _prepare(self, action: Action) -> Launch:
+        job = self._state.jobs[action.job]
+        run = self._state.runs[job.request.run]
+        inputs = tuple(
+            outputs for earlier in job.request.after if (outputs := self._state.jobs[earlier].outputs)
+        )
+        assert action.place is not None
+        link = self._state.plant.links.get(frozenset((action.from_site, action.place.site)))
+        source = self._goods.source(run.documents)
+        return prepare(self._home, self._goods, source, job, action, inputs, link)
+
+    def _start_prepared(self, now: float) -> None:
+        for action_id, (action, future) in list(self._preparing.items()):
+            if not future.done():
+                continue
+            del self._preparing[action_id]
+            try:
+                launch = future.result()
+                self._engine.start(launch)
+            except WattlineError as error:
+                self._queue.append(ActionFailed(at=now, action=action.id, say=error.message))
+                continue
+            except OSError as error:
+                say = f"{error.filename or 'file'}: {error.strerror or error}"
+                self._queue.append(ActionFailed(at=now, action=action.id, say=say))
+                continue
+            self._attempts.begin(action, launch)
+
+    def _stop(self, action: Action, attempt: str) -> None:
+        for action_id, (begun, future) in list(self._preparing.items()):
+            if begun.job == action.job:
+                future.cancel()
+                del self._preparing[action_id]
+                self._queue.append(
+                    AttemptEnded(
+                        at=self.now(),
+                        job=action.job,
+                        attempt=action.attempt,
+                        ending=Ending.STOPPED,
+                        say="stopped before it started",
+                    )
+                )
+                return
+        self._engine.stop(attempt)
+
+    def _answer(self, action: Action) -> None:
+        self._queue.append(Acknowledged(at=self.now(), action=action.id))
