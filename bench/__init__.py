@@ -1,0 +1,1 @@
+"""Benchmarks and soaks: figures for docs/benchmarks.md, never part of the test run's timing."""
