@@ -53,7 +53,7 @@ def test_a_value_is_written_so_that_any_json_reader_holds_it_exactly(value: obje
         b"bytes",
         {1, 2},
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_would_not_come_back_the_same_is_refused(value: object) -> None:
     with pytest.raises(CheckpointError, match="model"):

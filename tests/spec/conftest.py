@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import settings
 from pydantic import BaseModel
 
 from wattline.errors import DocumentError, Problem
 from wattline.spec import parse_document
-
-# A busy machine is slow now and then, which says nothing about the code.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 Faulty = Callable[[str | bytes, type[BaseModel]], tuple[Problem, ...]]
 

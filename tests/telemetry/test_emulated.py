@@ -127,7 +127,6 @@ def test_warmer_supply_raises_every_die_by_as_much_in_the_end(lab: Facility) -> 
         ({"rack": "zurich/r1", "rating": "60%"}, "zurich/r1", "cap_watts", 15_000.0, 9_000.0),
         ({"link": "zrh-fra", "bandwidth": "10%"}, "zrh-fra", "cap_bits_per_second", 10e9, 1e9),
         ({"link": "zrh-fra", "bandwidth": "10%"}, "zrh-fra:training", "cap_bits_per_second", 9e9, 0.9e9),
-        ({"loop": "crah", "flow": "50%"}, "zurich/crah", "cap_watts", 20_000.0, 20_000.0 * 0.5**0.8),
     ],
 )
 def test_a_fault_changes_what_its_subject_can_carry_until_it_ends(

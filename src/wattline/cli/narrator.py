@@ -73,12 +73,18 @@ class Narrator:
             self._live = None
 
     def say(self, what: str, text: str) -> None:
-        line = Text.assemble(
-            (f"{time.monotonic() - self._began:6.1f} s  ", "dim"),
-            (f"{what:<10}", _STYLES.get(what, "bold")),
-            text,
-        )
-        self.console.print(line, soft_wrap=True)
+        """One line; on a terminal that must wrap it, the rest is indented below its beginning."""
+        at = Text(f"{time.monotonic() - self._began:6.1f} s", style="dim")
+        label = Text(what, style=_STYLES.get(what, "bold"))
+        if not self.console.is_terminal:
+            self.console.print(f"{at}  {what:<10}{text}", soft_wrap=True, markup=False)
+            return
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(no_wrap=True)
+        line.add_column(no_wrap=True, width=10)
+        line.add_column(overflow="fold")
+        line.add_row(at, label, Text(text))
+        self.console.print(line)
 
     def preflight(self, checked: Preflight) -> None:
         marks = {"pass": "✓", "warn": "!", "fail": "✗"}
@@ -122,7 +128,9 @@ class Narrator:
             self.say("saved", f"{_phase(state, event.job)}: {where}, {format_bytes(event.size_bytes)}")
         elif isinstance(event, AttemptEnded):
             what = {Ending.SUCCEEDED: "finished", Ending.PAUSED: "paused"}.get(event.ending, "failed")
-            took = f"; {event.usage.gpu_hours:.3g} GPU-hours, {event.usage.kwh:.3g} kWh"
+            took = f"; {1000 * event.usage.kwh:.2f} Wh"
+            if event.usage.gpu_hours:
+                took += f", {event.usage.gpu_hours:.3g} GPU-hours"
             self.say(what, f"{_phase(state, event.job)}: {event.say}{took}")
         elif isinstance(event, GatesJudged):
             for gate in event.results:
@@ -137,7 +145,7 @@ class Narrator:
         phase = _phase(state, action.job)
         because = f": {action.because}" if action.because else ""
         price = (
-            f"; costs {format_seconds(action.lost_gpu_seconds)} of GPU time"
+            f"; price {format_seconds(action.lost_gpu_seconds)} of GPU time"
             if action.lost_gpu_seconds
             else ""
         )
@@ -223,13 +231,13 @@ def _meters(state: State, job: Job) -> str:
 def _picture(state: State, jobs: list[Job]) -> RenderableType:
     rows: list[RenderableType] = []
     for job in jobs:
-        table = Table.grid(padding=(0, 1))
+        table = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=job.total or 1, completed=min(job.step, job.total or 0), width=30)
         mode = "" if job.power_fraction == 1 else f" cap {format_share(job.power_fraction)}"
         if job.in_flight_fraction < 1:
             mode += f" in flight {format_share(job.in_flight_fraction)}"
         if job.state is not JobState.RUNNING:
             mode += f" {job.state}"
-        table.add_row("          ", bar, _progress(state, job) + mode)
+        table.add_row(" " * 8, bar, _progress(state, job) + mode)
         rows.append(table)
     return Group(*rows)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from wattline.cli.session import Session
 from wattline.release import total_usage
-from wattline.state import Ending, Job, Run, State
+from wattline.state import Job, Run, State, Usage
 from wattline.units import format_seconds
 
 
@@ -59,36 +60,55 @@ def lost_seconds(job: Job) -> float:
     """Time between attempts: pausing, moving, restarting, and work done again after a loss."""
     began = [past for past in job.past if past.began_at is not None]
     gaps = 0.0
-    for before, after in itertools.pairwise(began):
+    for before, after in pairwise(began):
         assert after.began_at is not None
         gaps += max(0.0, after.began_at - before.ended_at)
     return gaps
 
 
 def show_run(console: Console, session: Session, run: Run) -> None:
-    """The closing table."""
+    """The closing table: what ran, why it moved, what it cost and what it lost."""
     assert session.state is not None
     state = session.state
-    table = Table(title=f"{run.run}: {run.status}", title_justify="left", title_style="bold")
-    for name in ("phase", "outcome", "where", "why it moved", "energy", "carbon", "cost", "time lost"):
-        table.add_column(name, overflow="fold")
-    for job_id in run.jobs:
-        job = state.jobs[job_id]
+    jobs = [state.jobs[job_id] for job_id in run.jobs]
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, title=_title(run), title_justify="left", title_style="bold"
+    )
+    table.add_column("phase", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    table.add_column("where", no_wrap=True)
+    for name in ("energy", "carbon", "cost", "lost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for job in jobs:
         table.add_row(
-            job.request.phase,
-            job.state,
-            _route(job),
-            _why_moved(job),
-            f"{1000 * job.usage.kwh:.3g} Wh",
-            f"{1000 * job.usage.kg_co2e:.3g} g",
-            f"{job.usage.usd:.4f} USD",
-            format_seconds(lost_seconds(job)),
+            job.request.phase, job.state, _route(job), *_figures(job.usage), _time(lost_seconds(job))
         )
+    if len(jobs) > 1:
+        table.add_section()
+        lost = _time(sum(map(lost_seconds, jobs)))
+        table.add_row("in all", "", "", *_figures(total_usage(jobs)), lost, style="bold")
     console.print(table)
+    for job in jobs:
+        for past, after in pairwise(job.past):
+            if past.place and after.place and past.place.site != after.place.site:
+                route = f"from {past.place.site} to {after.place.site} at step {past.step}"
+                console.print(f"{job.request.phase} moved {route}: {past.say}", soft_wrap=True)
+    if run.manifest:
+        console.print(f"manifest {run.manifest}", style="dim", soft_wrap=True)
     if state.plant.facility.emulated:
-        console.print(
-            "Watts and temperatures are emulated from the CPU time the processes really used.", style="dim"
-        )
+        console.print("watts and temperatures are emulated from the CPU time really used", style="dim")
+
+
+def _title(run: Run) -> str:
+    return f"{run.run}: {run.status}" + (f" ({run.say})" if run.say else "")
+
+
+def _figures(usage: Usage) -> tuple[str, str, str]:
+    return f"{1000 * usage.kwh:.2f} Wh", f"{1000 * usage.kg_co2e:.2f} g", f"{usage.usd:.3f} USD"
+
+
+def _time(seconds: float) -> str:
+    return format_seconds(seconds) if seconds else "–"
 
 
 def _describe_phase(job: Job) -> dict[str, object]:
@@ -121,14 +141,6 @@ def _route(job: Job) -> str:
     sites = [past.place.site for past in job.past if past.place is not None]
     route = [site for at, site in enumerate(sites) if at == 0 or sites[at - 1] != site]
     return " → ".join(route) or "nowhere"
-
-
-def _why_moved(job: Job) -> str:
-    moved = [
-        past for past, after in zip(job.past, job.past[1:], strict=False)
-        if past.place and after.place and past.place.site != after.place.site and past.ending is Ending.PAUSED
-    ]  # fmt: skip
-    return "; ".join(f"{past.say} at step {past.step}" for past in moved)
 
 
 def _is_metered(state: State, site: str) -> bool:

@@ -14,7 +14,6 @@ from wattline.physics import (
     ThermalInputs,
     advance_coolant,
     loop_parameters,
-    predict_capacity_watts,
     predict_steady_coolant,
 )
 from wattline.telemetry.emulated_machine import Gpu, Machine
@@ -42,10 +41,6 @@ class EmulatedLoop:
     @property
     def heat_watts(self) -> float:
         return self._asleep_watts + sum(machine.watts for machine in self._awake.values())
-
-    @property
-    def capacity_watts(self) -> float:
-        return predict_capacity_watts(self.loop.capacity_watts, self.flow_fraction)
 
     def set_conditions(self, flow_fraction: float, supply_celsius: float) -> None:
         """Change what the plant gives. Every die on the loop then moves, so every machine wakes."""

@@ -21,7 +21,6 @@ def read_loop(loop: EmulatedLoop, at: float) -> list[Reading]:
         _reading(loop.name, "supply_celsius", loop.supply_celsius, at),
         _reading(loop.name, "flow_fraction", loop.flow_fraction, at),
         _reading(loop.name, "loop_heat_watts", loop.heat_watts, at),
-        _reading(loop.name, "cap_watts", loop.capacity_watts, at),
     ]
     for gpu, celsius in loop.celsius():
         found += [

@@ -1,0 +1,6 @@
+"""Shared by all tests: a property that is slow on a busy machine is not wrong, so examples have no deadline."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
