@@ -116,8 +116,8 @@ class Site:
     carbon_zone: str
     grams_co2_per_kwh: float
     pue: float
-    telemetry: str  # emulated | nvml | prometheus | …
-    engine: str  # local | slurm | …
+    telemetry: str  # emulated | nvml | none
+    engine: str  # local
     thermal_time_scale: float = 1.0  # emulated only: heat moves this many times faster
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -40,24 +39,34 @@ class Admission:
 def admit(draft: Snapshot, policy: Policy) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
     admission = Admission()
-    heads: list[tuple[float, tuple[float, float, str], Iterator[tuple[float, float, str]]]] = []
+    heads = []
     for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
-        first = draft.jobs[queue[0][2]].request
-        known = policy.classes.get(first.scheduling_class)
-        rest = iter(queue)
-        if stuck:
-            _look_again(draft, policy, queue, admission)
-        else:
-            heads.append((-(known.priority if known else 0.0), next(rest), rest))
+        known = policy.classes.get(draft.jobs[queue[0][2]].request.scheduling_class)
+        heads.append(_Head(-(known.priority if known else 0.0), queue, stuck=stuck))
     heapq.heapify(heads)
     while heads:
-        class_priority, (_, _, job_id), rest = heapq.heappop(heads)
-        if not _admit_one(draft, policy, draft.job(job_id), admission):
-            continue  # the rest of its queue has the same shape
-        following = next(rest, None)
-        if following is not None:
-            heapq.heappush(heads, (class_priority, following, rest))
+        head = heapq.heappop(heads)
+        if head.stuck and not draft.rearranged:
+            _look_again(draft, policy, head.queue, admission)
+        elif _admit_one(draft, policy, draft.job(head.queue[head.next][2]), admission):
+            head.next += 1
+            if head.next < len(head.queue):
+                heapq.heappush(heads, head)
     return admission
+
+
+@dataclass(slots=True)
+class _Head:
+    """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
+
+    class_priority: float
+    queue: list[tuple[float, float, str]]
+    next: int = 0
+    stuck: bool = False
+
+    def __lt__(self, other: _Head) -> bool:
+        mine, theirs = self.queue[self.next], other.queue[other.next]
+        return (self.class_priority, mine) < (other.class_priority, theirs)
 
 
 def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Choice:
@@ -74,7 +83,7 @@ def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: st
         ever = choose_place(empty_facility(draft.plant), policy, request)
         if ever.place is None:
             never = tuple(
-                verdict if verdict.allows else replace(verdict, outcome=Outcome.REFUSE)
+                verdict if verdict.allows else replace(verdict, outcome=Outcome.REFUSE, change="ask for less")
                 for verdict in ever.verdicts
             )
             return Choice(place=None, verdicts=(*permission, *never))
@@ -122,6 +131,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, admission: Admission) 
     if choice.place is not None:
         action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
         draft.issue(action)
+        admission.stuck.clear()  # found with other GPUs free than there are now
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True

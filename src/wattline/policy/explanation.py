@@ -12,6 +12,7 @@ from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pressure import judge_pressure
 from wattline.spec.policy import Policy
 from wattline.state import (
+    ENDED,
     ActionKind,
     Job,
     JobRequest,
@@ -68,7 +69,8 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
         pressure = judge_pressure(snapshot, claim, policy.thresholds)
         if pressure.presses is not None:
             verdicts = (pressure.presses,)
-    say = f"{job.state}: asked to {job.asked}" if job.asked else job.say or _describe(job)
+    heeded = job.asked and job.state not in ENDED
+    say = f"{job.state}: asked to {job.asked}" if heeded else job.say or _describe(job)
     return Explanation(
         job=job.id,
         state=job.state,

@@ -145,7 +145,7 @@ class StorageDocument(Document):
 
 
 class Telemetry(Document):
-    source: Literal["emulated", "nvml", "prometheus", "redfish", "host"] = "emulated"
+    source: Literal["emulated", "nvml", "none"] = "emulated"
     time_scale: Annotated[Number, Field(ge=1, le=10_000)] = 1.0
 
     @model_validator(mode="after")
@@ -167,7 +167,7 @@ class SiteDocument(Document):
     racks: Annotated[dict[NameOrRange, RackDocument], Field(min_length=1, max_length=20_000)]
     storage: StorageDocument
     telemetry: Telemetry = Telemetry()
-    engine: Literal["local", "slurm", "kubernetes", "ray"] = "local"
+    engine: Literal["local"] = "local"
 
 
 class LinkDocument(Document):

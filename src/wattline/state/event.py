@@ -129,6 +129,8 @@ class AttemptEnded(Happening, frozen=True, kw_only=True):
 
 
 class Acknowledged(Happening, frozen=True, kw_only=True):
+    """A cap or a batch is as asked. Beginnings, pauses and stops are answered by the attempt itself."""
+
     action: str
 
 

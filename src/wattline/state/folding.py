@@ -106,14 +106,17 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     if job is None:
         return
     give_back(state, job, event.usage)
-    past = Past(job.attempt, job.place, event.ending, job.started_at, event.at, job.step, event.say)
+    # Why it was asked to leave says more than how it left.
+    say = job.say if event.ending is Ending.PAUSED and job.say else event.say
+    step = max(job.step, job.saved.step if job.saved is not None else 0)
+    past = Past(job.attempt, job.place, event.ending, job.started_at, event.at, step, say)
     job = replace(
         job,
         past=(*job.past, past)[-MOST_PAST:],
         since=event.at,
         clear_since=None,
         ending=event.ending,
-        say=event.say,
+        say=say,
         usage=job.usage.plus(event.usage),
         outputs=event.outputs or job.outputs,
     )
@@ -183,10 +186,13 @@ def _land_flights(state: Tables, job: Job, kinds: frozenset[ActionKind]) -> None
             state.put_flight(action_id, None)
 
 
+_ADJUSTMENTS = frozenset({ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH})
+
+
 def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
     flight = state.flights.get(event.action)
-    if flight is None:
-        return
+    if flight is None or flight.action.kind not in _ADJUSTMENTS:
+        return  # beginnings, pauses and stops are answered by the attempt itself
     state.put_flight(event.action, None)
     job = _current(state, flight.action.job, flight.action.attempt)
     if job is None:

@@ -11,7 +11,7 @@ from wattline.state.claim import Claim
 from wattline.state.plant import POWER, Plant, ResourceKind
 
 # Sources that meter racks, supplies and loops; elsewhere only claims are known.
-METERED_SOURCES = frozenset({"emulated", "prometheus"})
+METERED_SOURCES = frozenset({"emulated"})
 
 
 class Ledger:
@@ -32,7 +32,8 @@ class Ledger:
         self.gpus_free: list[int] = [spot.node.gpus for spot in plant.spots]
         self.millicpus_free: list[int] = [1000 * spot.node.cpus for spot in plant.spots]
         self.claims: dict[str, Claim] = {}
-        # Rises whenever something that did not fit might fit now.
+        # Rises whenever something that did not fit might fit now. Taking GPUs counts too: placement tries a
+        # few arrangements of what is free, and with less free it may come upon one that fits.
         self.loosened = 0
         self._by_free: dict[tuple[str, str], list[list[int]]] = {}
         for number in range(len(plant.spots)):
@@ -41,6 +42,7 @@ class Ledger:
     def hold(self, job: str, claim: Claim) -> None:
         """Take a claim; a second one of the same job replaces the first."""
         self.release(job)
+        self.loosened += 1
         self.claims[job] = claim
         for resource, amount in claim.amounts:
             self.claimed[resource] += amount

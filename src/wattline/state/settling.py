@@ -36,7 +36,7 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         state.put(job)
         state.hold(job)
     elif action.kind is ActionKind.PAUSE:
-        state.put(replace(job, state=JobState.PAUSING, since=at))
+        state.put(replace(job, state=JobState.PAUSING, since=at, say=action.because))
     elif action.kind is ActionKind.STOP:
         state.put(replace(job, state=JobState.STOPPING, since=at, say=action.because))
     else:

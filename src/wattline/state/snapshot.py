@@ -94,19 +94,19 @@ class Snapshot:
         ledger = self._state.ledger
         promised = self.promised(resource)
         if not ledger.metered[resource]:
-            return promised
+            return float(promised)
         read_at = ledger.drawn_at[resource]
         if read_at is None or self.at - read_at > max_age_seconds:
-            return max(promised, self.plant.resources[resource].worst)
-        return max(promised, ledger.drawn[resource] + self._claimed.get(resource, 0))
+            return float(max(promised, self.plant.resources[resource].worst))
+        return max(float(promised), self._metered_watts(resource))
 
     def drawn(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn now, for pressure: the meter's word, or the promise where there is no fresh one."""
         ledger = self._state.ledger
         read_at = ledger.drawn_at[resource]
         if read_at is None or self.at - read_at > max_age_seconds:
-            return self.promised(resource)
-        return ledger.drawn[resource] + self._claimed.get(resource, 0)
+            return float(self.promised(resource))
+        return self._metered_watts(resource)
 
     def gpus_free(self, node: int) -> int:
         return self._state.ledger.gpus_free[node] + self._gpus.get(node, 0)
@@ -134,6 +134,11 @@ class Snapshot:
         )
         held = sum(free * len(self._state.ledger.nodes_with(site, device, free)) for free in counts)
         return most, held + sum(self._gpus[node] for node in self._laid_on(site, device))
+
+    @property
+    def rearranged(self) -> bool:
+        """Whether the overlay changes which GPUs are free: what did not fit might fit among those."""
+        return bool(self._gpus)
 
     def flying(self, job_id: str) -> bool:
         """Whether an action for this job has not been answered yet."""
@@ -203,6 +208,10 @@ class Snapshot:
                 self._take(held, -1)
             self._take(claim_of(job.request, job.place, self.plant, action.fraction), 1)
             self._jobs[job.id] = replace(job, power_fraction=action.fraction)
+
+    def _metered_watts(self, resource: int) -> float:
+        """The meter's last word, less what the overlay gives back; what it takes is promised, not drawn."""
+        return self._state.ledger.drawn[resource] + min(0, self._claimed.get(resource, 0))
 
     def _laid_on(self, site: str, device: str) -> Iterator[int]:
         """Nodes of a pool that the overlay changes."""

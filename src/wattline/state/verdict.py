@@ -19,6 +19,15 @@ class Outcome(StrEnum):
     REFUSE = "refuse"  # never, as asked
 
 
+_VERBS = {
+    Outcome.ALLOW: "allows it",
+    Outcome.WARN: "warns",
+    Outcome.PRESS: "presses",
+    Outcome.WAIT: "makes it wait",
+    Outcome.REFUSE: "refuses it",
+}
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One rule's answer about one subject."""
 
@@ -55,10 +64,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None
 
     def sentence(self) -> str:
-        """The verdict in words: "power.rack zurich/r1: wait: short by 1.2 kW"."""
+        """The verdict in words: "power.rack of zurich/r1 makes it wait: short by 1.2 kW"."""
         facts = [f"{_words(name)} {format_named(name, value)}" for name, value in self.numbers.items()]
         parts = [part for part in (self.say, ", ".join(facts)) if part]
-        return f"{self.rule} {self.subject}: {self.outcome}" + (f": {'; '.join(parts)}" if parts else "")
+        told = f"{self.rule} of {self.subject} {_VERBS[self.outcome]}"
+        return f"{told}: {'; '.join(parts)}" if parts else told
 
 
 def _words(name: str) -> str:

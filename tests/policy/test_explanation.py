@@ -1,0 +1,139 @@
+"""Why a job waits: one reason, and changes that were tried and work."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from building import MONDAY, Hall, a_device, a_job, a_ladder, a_policy, a_site, a_world, kinds
+from wattline.policy import Explanation, explain
+from wattline.state import Ending, JobRequest, JobState
+
+
+def explained(hall: Hall, request: JobRequest) -> Explanation:
+    hall.submit(request)
+    return explain(hall.snapshot(), hall.policy, request.job)
+
+
+def a_tight_hall() -> Hall:
+    """A rack of 4 kW with 2.4 kW promised until an hour from now."""
+    hall = a_world(a_site(nodes=2, rack_cap_watts=4000.0))
+    hall.run(a_job("r0/train", gpus=6, max_duration_seconds=3600.0))
+    return hall
+
+
+def test_one_reason_dominates_and_carries_its_shortfall() -> None:
+    found = explained(a_tight_hall(), a_job(gpus=8))
+    assert found.state is JobState.WAITING
+    assert found.blocked_by is not None
+    assert (found.blocked_by.rule, found.blocked_by.subject) == ("power.rack", "zurich/r1")
+    assert (found.blocked_by.short_by, found.blocked_by.unit) == (1600.0, "watts")
+    assert found.say.startswith("r1/train waits for power.rack of zurich/r1: 1.6 kW short")
+
+
+def test_the_larger_shortfall_is_named_and_a_refusal_before_any_wait() -> None:
+    hall = a_world(a_site(nodes=2, rack_cap_watts=4000.0, feeds_watts=(3000.0,)))
+    hall.run(a_job("r0/train", gpus=6, max_duration_seconds=3600.0))
+    found = explained(hall, a_job(gpus=7))
+    assert found.blocked_by is not None
+    assert found.blocked_by.rule == "power.supply"
+    refused = explained(hall, a_job("r2/train", gpus=99))
+    assert "is refused by gpus" in refused.say
+
+
+def test_nobody_has_estimated_when_it_starts_and_that_is_said() -> None:
+    found = explained(a_tight_hall(), a_job(gpus=8))
+    assert found.eta is None
+    assert found.not_estimated == ("eta",)
+
+
+def test_an_offered_cap_really_starts_the_job() -> None:
+    hall = a_tight_hall()
+    found = explained(hall, a_job(gpus=8))
+    cap = next(option for option in found.options if option.change.startswith("cap its power"))
+    assert cap.starts_at == hall.at
+    share = float(re.findall(r"at (\d+)%", cap.change.replace(" %", "%"))[0]) / 100
+    assert share == 0.5
+    hall.submit(a_job("r2/train", gpus=8, peak_watts=8 * 400 * share))
+    assert ("start", "r2/train") in kinds(hall.decide())
+
+
+def test_the_next_looser_cap_would_not_have_started_it() -> None:
+    hall = a_tight_hall()
+    hall.submit(a_job(gpus=8, peak_watts=8 * 400 * 0.6))
+    assert kinds(hall.decide()) == []
+
+
+def test_an_offered_wait_really_starts_the_job() -> None:
+    hall = a_tight_hall()
+    found = explained(hall, a_job(gpus=8))
+    wait = next(option for option in found.options if option.change == "wait until r0/train has ended")
+    assert wait.starts_at == MONDAY + 3600
+    assert kinds(hall.decide()) == []
+    hall.at = wait.starts_at
+    hall.ended("r0/train", Ending.TIMED_OUT)
+    assert kinds(hall.decide()) == [("start", "r1/train")]
+
+
+def test_a_wait_is_offered_on_a_metered_hall_too() -> None:
+    hall = a_world(a_site(nodes=1, rack_cap_watts=4000.0, telemetry="emulated"))
+    hall.read("zurich/r1", "rack_watts", 0.0)
+    hall.read("zurich/feed-a", "supply_watts", 0.0)
+    hall.read("zurich/loop", "loop_heat_watts", 0.0)
+    hall.run(a_job("r0/train", gpus=6, max_duration_seconds=3600.0))
+    hall.wait(1)
+    hall.read("zurich/r1", "rack_watts", 2400.0)
+    found = explained(hall, a_job(gpus=8))
+    assert [option.change for option in found.options] == ["wait until r0/train has ended"]
+
+
+def test_another_gpu_is_offered_where_one_is_free() -> None:
+    other = a_device("H100", usd_per_hour=3.0)
+    hall = a_world(a_site("zurich", nodes=1), a_site("oslo", nodes=1, device=other))
+    hall.run(a_job("r0/train", gpus=8, gpu_models=("A100",)))
+    found = explained(hall, a_job(gpus=8, gpu_models=("A100",), max_duration_seconds=3600.0))
+    (option,) = found.options
+    assert option.change == "also accept H100, at oslo"
+    assert option.cost_delta_usd == pytest.approx(16.0)
+    hall.submit(a_job("r2/train", gpus=8, gpu_models=("A100", "H100")))
+    assert kinds(hall.decide()) == [("start", "r2/train")]
+
+
+def test_nothing_is_offered_that_would_not_help() -> None:
+    rules = [{"name": "never", "when": "job.gpus > 0", "say": "no GPUs on Sundays", "mode": "block"}]
+    found = explained(a_world(policy=a_policy(rules=rules)), a_job())
+    assert found.options == ()
+    assert found.blocked_by is not None
+    assert found.blocked_by.rule == "rule.never"
+
+
+def test_a_job_that_fits_says_where() -> None:
+    found = explained(a_world(), a_job())
+    assert found.blocked_by is None
+    assert found.say == "fits now at zurich/r1-n1×1"
+
+
+def test_blocked_paused_and_ended_jobs_explain_themselves() -> None:
+    hall = a_world()
+    hall.submit(a_job("r1/train", checkpoints=True), a_job("r1/eval", after=("r1/train",)))
+    assert explain(hall.snapshot(), hall.policy, "r1/eval").say == "comes after r1/train"
+    hall.obey(hall.decide())
+    hall.asked("r1/train", "pause")
+    hall.obey(hall.decide())
+    assert explain(hall.snapshot(), hall.policy, "r1/train").say == "paused: asked to pause"
+    hall.asked("r1/train", "cancel")
+    assert explain(hall.snapshot(), hall.policy, "r1/train").say == "cancelled by ada"
+
+
+def test_a_running_job_under_pressure_says_what_presses() -> None:
+    hall = a_world(a_site(telemetry="emulated"))
+    hall.read("zurich/r1", "rack_watts", 0.0)
+    hall.read("zurich/feed-a", "supply_watts", 0.0)
+    hall.read("zurich/loop", "loop_heat_watts", 0.0)
+    hall.run(a_job(ladder=a_ladder({"cap_power": "50%"})))
+    hall.wait(1)
+    hall.read("zurich/r1", "rack_watts", 2e6)
+    found = explain(hall.snapshot(), hall.policy, "r1/train")
+    assert found.blocked_by is not None
+    assert (found.blocked_by.rule, found.blocked_by.short_by) == ("power.rack", 1e6)

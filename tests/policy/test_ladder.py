@@ -1,0 +1,335 @@
+"""Under pressure a job gives way a rung at a time, and comes back when pressure has gone for good."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from building import (
+    Hall,
+    a_job,
+    a_ladder,
+    a_link,
+    a_policy,
+    a_site,
+    a_world,
+    assert_ledger_is_true,
+    kinds,
+)
+from wattline.spec import Policy, Rung
+from wattline.state import ActionKind, Decision, JobState
+
+CAP_WATTS = 10_000.0
+LADDER = a_ladder(
+    {"cap_power": "70%"},
+    {"shrink_batch": "50%", "when": "power_headroom < 15%"},
+    {"pause": "2h", "when": "power_headroom < 5%"},
+    {"migrate": "any"},
+)
+POLICY = a_policy(thresholds={"settle": "30s", "clear_for": "120s", "clear_margin": "10%"})
+
+
+def a_hall(
+    *jobs: str, ladder: tuple[Rung, ...] | None = LADDER, policy: Policy = POLICY, **asks: object
+) -> Hall:
+    """Two metered sites; the jobs run in zurich, whose rack may draw 10 kW."""
+    hall = a_world(
+        a_site("zurich", nodes=8, gpus=2, rack_cap_watts=CAP_WATTS, telemetry="emulated"),
+        a_site("oslo", nodes=2, gpus=2, usd_per_kwh=9.0),
+        links=[a_link(("zurich", "oslo"))],
+        policy=policy,
+    )
+    draw(hall, 0.0)
+    request = {"gpus": 2, "checkpoints": True, "ladder": ladder, "max_duration_seconds": 1e6} | asks
+    hall.run(*(a_job(name, **request) for name in jobs or ("r1/train",)))
+    assert all(hall.job(name).place.site == "zurich" for name in hall.state.jobs)  # type: ignore[union-attr]
+    return hall
+
+
+def draw(hall: Hall, share: float) -> None:
+    """All meters of zurich, with its rack at this share of its cap."""
+    hall.read("zurich/r1", "rack_watts", share * CAP_WATTS)
+    hall.read("zurich/feed-a", "supply_watts", share * CAP_WATTS)
+    hall.read("zurich/loop", "loop_heat_watts", share * CAP_WATTS)
+
+
+def turn(hall: Hall, share: float, seconds: float = 30.0) -> Decision:
+    """Time passes, meters are read, a decision is made and obeyed."""
+    hall.wait(seconds)
+    draw(hall, share)
+    decision = hall.decide()
+    hall.obey(decision)
+    assert_ledger_is_true(hall.state)
+    return decision
+
+
+def test_a_job_gives_way_in_the_order_its_owner_wrote() -> None:
+    hall = a_hall()
+    assert [kinds(turn(hall, 1.2)) for _ in range(3)] == [
+        [("cap_power", "r1/train")],
+        [("shrink_batch", "r1/train")],
+        [("pause", "r1/train")],
+    ]
+    assert hall.job().power_fraction == pytest.approx(0.7)
+    assert hall.job().in_flight_fraction == 0.5
+    assert hall.job().state is JobState.PAUSED
+    hall.wait(7200)
+    assert kinds(turn(hall, 1.2)) == [("migrate", "r1/train")]
+    assert hall.job().place.site == "oslo"  # type: ignore[union-attr]
+    assert (hall.job().attempt, hall.job().rung, hall.job().power_fraction) == (2, -1, 1.0)
+
+
+def test_a_rung_whose_condition_does_not_hold_is_skipped() -> None:
+    conditional = a_ladder(
+        {"cap_power": "70%"}, {"shrink_batch": "50%", "when": "cooling_headroom < 5%"}, {"pause": "1h"}
+    )
+    hall = a_hall(ladder=conditional)
+    assert [kinds(turn(hall, 1.2)) for _ in range(2)] == [
+        [("cap_power", "r1/train")],
+        [("pause", "r1/train")],
+    ]
+
+
+def test_a_rung_is_given_time_to_work_before_the_next() -> None:
+    hall = a_hall()
+    turn(hall, 1.2)
+    hall.wait(29)
+    draw(hall, 1.2)
+    decision = hall.decide()
+    assert kinds(decision) == []
+    assert decision.revisit_at == hall.at + 1
+    assert kinds(turn(hall, 1.2, seconds=1)) == [("shrink_batch", "r1/train")]
+
+
+def test_nothing_is_asked_of_a_job_that_has_not_answered_yet() -> None:
+    hall = a_hall()
+    hall.wait(1)
+    draw(hall, 1.2)
+    assert kinds(hall.decide()) == [("cap_power", "r1/train")]
+    hall.wait(31)
+    draw(hall, 1.2)
+    assert kinds(hall.decide()) == []
+
+
+def test_never_all_jobs_at_once_and_those_that_lose_least_first() -> None:
+    policy = a_policy(thresholds={"jobs_per_response": 2})
+    hall = a_hall("r1/train", "r2/train", "r3/train", policy=policy)
+    hall.submit(a_job("r4/train", gpus=1, ladder=a_ladder({"cap_power": "90%"}), checkpoints=True))
+    hall.obey(hall.decide())
+    decision = turn(hall, 1.2)
+    assert kinds(decision) == [("cap_power", "r4/train"), ("cap_power", "r1/train")]
+    assert decision.revisit_at == hall.at + 30
+    prices = [action.lost_gpu_seconds for action in decision.actions]
+    assert prices == sorted(prices)
+
+
+def test_a_job_without_checkpoints_is_never_paused_or_moved() -> None:
+    hall = a_hall(checkpoints=False)
+    assert [kinds(turn(hall, 1.2)) for _ in range(5)] == [
+        [("cap_power", "r1/train")],
+        [("shrink_batch", "r1/train")],
+        [],
+        [],
+        [],
+    ]
+    assert hall.job().verdicts[0].say == "no rung of its ladder is left"
+    told = [verdict.say for decision in hall.decisions for verdict in decision.verdicts]
+    assert told.count("no rung of its ladder is left") == 1
+
+
+def test_a_rung_is_taken_back_when_pressure_has_been_gone_long_enough() -> None:
+    hall = a_hall()
+    turn(hall, 1.2)
+    assert [kinds(turn(hall, 0.5)) for _ in range(4)] == [[], [], [], []]
+    assert kinds(turn(hall, 0.5)) == [("cap_power", "r1/train")]
+    assert (hall.job().power_fraction, hall.job().rung) == (1.0, -1)
+
+
+def test_rungs_are_taken_back_one_by_one() -> None:
+    hall = a_hall()
+    turn(hall, 1.2)
+    turn(hall, 1.2)
+    back = [action for _ in range(12) for action in turn(hall, 0.5).actions]
+    assert [(action.kind, action.fraction) for action in back] == [
+        (ActionKind.SHRINK_BATCH, 1.0),
+        (ActionKind.CAP_POWER, 1.0),
+    ]
+
+
+def test_pressure_that_comes_back_starts_the_wait_anew() -> None:
+    hall = a_hall()
+    turn(hall, 1.2)
+    turn(hall, 0.5)
+    turn(hall, 0.5)
+    turn(hall, 0.95)  # below the cap, but not with ten per cent to spare
+    assert [kinds(turn(hall, 0.5)) for _ in range(5)][:4] == [[], [], [], []]
+
+
+def test_a_cap_is_not_lifted_where_lifting_it_would_press_again() -> None:
+    """The rack has room for its claim at 70 %, and not for all of it."""
+    hall = a_hall(*(f"r{n}/train" for n in range(8)))
+    hall.read("zurich/r1", "cap_watts", 5000.0)
+    for _ in range(3):
+        turn(hall, 0.64)
+    capped = [job.id for job in hall.state.jobs.values() if job.power_fraction < 1]
+    assert len(capped) == 8
+    for _ in range(40):
+        turn(hall, 0.4)
+    rack = hall.state.plant.resource_number["zurich/r1"]
+    assert hall.state.ledger.claimed[rack] <= 5000
+
+
+def test_pressure_that_swings_around_the_limit_does_not_make_caps_flap() -> None:
+    """An hour of meters that are above the cap and below it by turns."""
+    hall = a_hall("r1/train", "r2/train")
+    asked: Counter[tuple[str, str]] = Counter()
+    for minute in range(240):
+        asked.update(kinds(turn(hall, 1.01 if minute % 2 else 0.99, seconds=15)))
+    assert asked["cap_power", "r1/train"] <= 2
+    assert sum(asked.values()) <= 8
+
+
+def test_a_cap_that_lowers_the_draw_below_the_limit_is_not_lifted_back_into_it() -> None:
+    """A hall that answers: what is drawn follows the caps. It must come to rest, not swing."""
+    hall = a_hall(*(f"r{n}/train" for n in range(8)))
+    hall.read("zurich/r1", "cap_watts", 6000.0)
+    caps = 0
+    for _ in range(200):
+        watts = sum(
+            800.0 * job.power_fraction for job in hall.state.jobs.values() if job.state is JobState.RUNNING
+        )
+        decision = turn(hall, watts / CAP_WATTS)
+        caps += sum(action.kind is ActionKind.CAP_POWER for action in decision.actions)
+    assert 0 < caps <= 16
+
+
+def test_a_paused_job_resumes_in_place_when_pressure_clears_first() -> None:
+    hall = a_hall(ladder=a_ladder({"pause": "2h"}, {"migrate": "any"}))
+    assert kinds(turn(hall, 1.2)) == [("pause", "r1/train")]
+    assert [kinds(turn(hall, 0.2)) for _ in range(4)] == [[], [], [], []]
+    assert kinds(turn(hall, 0.2)) == [("resume", "r1/train")]
+    assert hall.job().place.site == "zurich"  # type: ignore[union-attr]
+
+
+def test_a_pause_that_has_lasted_long_enough_becomes_a_move() -> None:
+    hall = a_hall(ladder=a_ladder({"pause": "90s"}, {"migrate": "oslo"}))
+    turn(hall, 1.2)
+    assert kinds(turn(hall, 1.2)) == []
+    assert kinds(turn(hall, 1.2)) == []
+    decision = turn(hall, 1.2)
+    assert kinds(decision) == [("migrate", "r1/train")]
+    assert decision.actions[0].lost_gpu_seconds > 0
+
+
+def test_a_job_with_nowhere_to_go_stays_paused_and_says_why() -> None:
+    hall = a_hall(ladder=a_ladder({"pause": "60s"}, {"migrate": "any"}))
+    turn(hall, 1.2)
+    for node in ("oslo/r1-n1", "oslo/r1-n2"):
+        hall.read(f"{node}/gpu0", "gpu_celsius", 99.0)
+    for _ in range(4):
+        hall.wait(29)
+        for node in ("oslo/r1-n1", "oslo/r1-n2"):
+            hall.read(f"{node}/gpu0", "gpu_celsius", 99.0)
+        assert kinds(turn(hall, 1.2, seconds=1)) == []
+    assert hall.job().state is JobState.PAUSED
+    assert any(verdict.rule == "power.rack" and not verdict.allows for verdict in hall.job().verdicts)
+
+
+def test_a_move_needs_a_place_before_the_job_is_paused_for_it() -> None:
+    hall = a_hall(ladder=a_ladder({"migrate": "bergen"}, {"cap_power": "50%"}))
+    assert kinds(turn(hall, 1.2)) == [("cap_power", "r1/train")]
+
+
+def test_a_job_moves_with_a_checkpoint_first() -> None:
+    hall = a_hall(ladder=a_ladder({"migrate": "any"}))
+    assert kinds(turn(hall, 1.2)) == [("pause", "r1/train")]
+    assert kinds(turn(hall, 1.2)) == [("migrate", "r1/train")]
+
+
+def test_the_last_rung_may_be_to_stop() -> None:
+    hall = a_hall(ladder=a_ladder({"cap_power": "50%"}, {"stop": True}))
+    turn(hall, 1.2)
+    assert kinds(turn(hall, 1.2)) == [("stop", "r1/train")]
+    assert hall.job().state is JobState.FAILED
+    assert "power.rack" in hall.decisions[-1].actions[0].because
+
+
+def test_a_pause_may_end_in_a_stop_unless_the_pressure_has_gone() -> None:
+    ladder = a_ladder({"pause": "60s"}, {"stop": True})
+    pressed, relieved = a_hall(ladder=ladder), a_hall(ladder=ladder)
+    for hall, share in ((pressed, 1.2), (relieved, 0.2)):
+        turn(hall, 1.2)
+        turn(hall, share)
+        turn(hall, share)
+    assert pressed.job().state is JobState.FAILED
+    assert relieved.job().state is JobState.PAUSED
+
+
+def test_after_a_pause_a_rung_whose_condition_does_not_hold_is_skipped_too() -> None:
+    hall = a_hall(ladder=a_ladder({"pause": "30s"}, {"stop": True, "when": "cooling_headroom < 5%"}))
+    turn(hall, 1.2)
+    for _ in range(4):
+        assert kinds(turn(hall, 1.2)) == []
+
+
+def test_a_pause_that_failed_is_not_repeated_when_the_pressure_has_gone() -> None:
+    hall = a_hall(ladder=a_ladder({"cap_power": "70%"}, {"pause": "1h"}))
+    turn(hall, 1.2)
+    hall.wait(30)
+    draw(hall, 1.2)
+    hall.failed(hall.decide().actions[0])
+    assert hall.job().state is JobState.RUNNING
+    back = [action for _ in range(12) for action in turn(hall, 0.3).actions]
+    assert {action.kind for action in back} == {ActionKind.CAP_POWER}
+    assert (hall.job().power_fraction, hall.job().rung) == (1.0, -1)
+
+
+def test_a_shorter_ladder_than_the_job_stands_on_leads_back_all_the_same() -> None:
+    policy = a_policy(under_pressure=[{"shrink_batch": "50%"}, {"cap_power": "50%"}])
+    hall = a_hall(policy=policy, ladder=None)
+    turn(hall, 1.2)
+    turn(hall, 1.2)
+    assert hall.job().rung == 1
+    hall.policy = a_policy()
+    for _ in range(10):
+        turn(hall, 0.2)
+    assert (hall.job().power_fraction, hall.job().rung) == (1.0, -1)
+
+
+def test_heat_that_is_coming_presses_before_it_is_there() -> None:
+    hall = a_hall(ladder=a_ladder({"cap_power": "50%", "when": "minutes_to_throttle < 20"}))
+    hall.wait(1)
+    draw(hall, 0.5)
+    hall.read("zurich/loop", "supply_celsius", 50.0)
+    decision = hall.decide()
+    assert kinds(decision) == [("cap_power", "r1/train")]
+    verdict = decision.verdicts[0]
+    assert verdict.rule == "heat.throttle"
+    assert 0 < verdict.numbers["throttles_after_minutes"] < 20
+
+
+def test_a_link_that_has_become_too_small_presses_in_bits_per_second() -> None:
+    hall = a_hall(checkpoint_bits_per_second=8e8, replicate_to=("oslo",), ladder=a_ladder({"pause": "1h"}))
+    hall.read("zurich-oslo:checkpoint", "cap_bits_per_second", 5e8)
+    decision = turn(hall, 0.5)
+    assert kinds(decision) == [("pause", "r1/train")]
+    assert decision.verdicts[0].numbers["short_by_bits_per_second"] == 3e8
+
+
+@pytest.mark.parametrize("saved_last", ["r1/train", "r2/train"])
+def test_stopping_costs_what_was_not_saved(saved_last: str) -> None:
+    hall = a_hall(
+        "r1/train",
+        "r2/train",
+        ladder=a_ladder({"stop": True}),
+        policy=a_policy(thresholds={"jobs_per_response": 1}),
+    )
+    hall.wait(1000)
+    hall.saved("r1/train")
+    hall.wait(100)
+    hall.saved("r2/train")
+    hall.wait(10)
+    if saved_last == "r1/train":
+        hall.saved("r1/train")
+    assert kinds(turn(hall, 1.2, seconds=1)) == [("stop", saved_last)]
