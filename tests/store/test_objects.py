@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wattline.errors import UnavailableError, UsageError
@@ -98,6 +98,7 @@ def test_only_a_whole_digest_becomes_a_path(objects: ObjectStore, text: str) -> 
         objects.path(text)
 
 
+@settings(deadline=None)
 @given(text=st.text() | st.from_regex(r"sha256:[0-9a-f./]{60,66}"))
 def test_no_text_leads_out_of_the_store(text: str) -> None:
     try:

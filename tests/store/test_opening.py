@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,7 @@ def test_a_url_that_names_no_file_is_wrong_usage(url: str) -> None:
         open_store(url)
 
 
-@pytest.mark.parametrize("content", [b"garbage " * 1000, b"x", b"SQLite format 3\0" + b"\xff" * 4080])
+@pytest.mark.parametrize("content", [b"garbage " * 1000, b"xy", b"SQLite format 3\0" + b"\xff" * 4080])
 def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "wattline.db"
     file.write_bytes(content)
@@ -54,6 +56,23 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="is damaged") as caught:
         open_store(tmp_path)
     assert caught.value.hint == "restore it from a backup"
+
+
+def test_opening_keeps_the_locks_that_tell_others_the_store_is_in_use(tmp_path: Path) -> None:
+    """Without them another process that closes the file deletes the log, and later commits with it."""
+    file = tmp_path / "wattline.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")  # as left by a process that was killed before migrating
+    visit = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM inbox'); c.close()"
+    )
+    with open_store(tmp_path) as store:
+        subprocess.run([sys.executable, "-c", visit, str(file)], check=True, timeout=60)
+        assert (tmp_path / "wattline.db-wal").exists()
+        assert store.inbox.put("id", "submit", b"{}")
+        subprocess.run([sys.executable, "-c", visit, str(file)], check=True, timeout=60)
+    with open_store(tmp_path) as store:
+        assert [message.id for message in store.inbox.take(10)] == ["id"]
 
 
 @pytest.mark.parametrize("home", ["missing", "file", "file/below"])

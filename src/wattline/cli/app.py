@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Never
 
 import typer
 
+from wattline import __version__
+from wattline.cli.app_data import data_app
+from wattline.cli.app_facility import facility_app
+from wattline.cli.app_release import release_app
+from wattline.cli.options import Output, OutputOption
 from wattline.errors import WattlineError
 
 app = typer.Typer(
@@ -21,19 +25,48 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
-class Output(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Data on stdout as text or JSON.")]
 PipelineArgument = Annotated[Path, typer.Argument(help="The pipeline document.", show_default=True)]
 
 
+JobArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="JOB|RUN",
+        help="A run, one of its jobs as run/phase, or a phase of the newest run.",
+        show_default="the newest run",
+    ),
+]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"wattline {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _top() -> None:
+def _top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
     """Training under real limits: power, heat, network, quota, cost and carbon."""
+
+
+@app.command(epilog="Example: wattline init --script finetune.py && wattline run --facility facility.yaml")
+def init(
+    script: Annotated[
+        str | None,
+        typer.Option(help="The training script; train.py, main.py or the only one unless named."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over documents that are there.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write wattline.yaml and facility.yaml for the training script in this folder and this machine."""
+    from wattline.cli.command_init import init_folder
+
+    raise typer.Exit(init_folder(Path(), script=script, force=force, as_json=output is Output.JSON))
 
 
 @app.command(
@@ -49,7 +82,9 @@ def run(
     faults: Annotated[
         Path | None, typer.Option(help="What breaks, where and when (emulated facilities).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with this pipeline's newest run, if it has not ended.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this pipeline's newest run, if it has not ended.")
+    ] = False,
     run_id: Annotated[
         str | None, typer.Option("--run", help="With --resume: which run; the newest by default.")
     ] = None,
@@ -73,13 +108,62 @@ def run(
     )
 
 
+@app.command(epilog="Example: wattline status tiny-lm-0501-093000-1a2b")
+def status(
+    run: Annotated[str | None, typer.Argument(help="One run with its phases and attempts.")] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """What runs, what waits and why, newest first; and who conducts it."""
+    from wattline.cli.command_status import show_status
+
+    raise typer.Exit(show_status(run, as_json=output is Output.JSON))
+
+
+@app.command(epilog="Example: wattline explain train")
+def explain(job: JobArgument = None, output: OutputOption = Output.TEXT) -> None:
+    """Why a job waits and what would start it, or what happened to it and why it moved."""
+    from wattline.cli.command_explain import explain_job
+
+    raise typer.Exit(explain_job(job, as_json=output is Output.JSON))
+
+
+@app.command(epilog="Example: wattline logs train --follow")
+def logs(
+    job: JobArgument = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Which attempt of a job; the newest by default.", min=1)
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until it has ended; Ctrl-C stops looking.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """What a job printed; on a terminal as text only, whatever the script wrote."""
+    from wattline.cli.command_logs import show_logs
+
+    raise typer.Exit(show_logs(job, attempt=attempt, follow=follow, as_json=output is Output.JSON))
+
+
+app.add_typer(release_app)
+app.add_typer(facility_app, name="facility")
+app.add_typer(data_app, name="data")
+
+
 def run_app() -> None:
     """Any error that has a sentence is told as one, with its exit code; nobody sees a traceback for it."""
     try:
         app()
     except WattlineError as error:
-        sys.stderr.write(f"wattline: {error}\n")
-        raise SystemExit(error.exit_code) from None
+        _fail(str(error), error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 3)
+
+
+def _fail(message: str, exit_code: int) -> Never:
+    from wattline.cli.printing import plain
+
+    sys.stderr.write(f"wattline: {plain(message)}\n")
+    raise SystemExit(exit_code) from None

@@ -36,8 +36,10 @@ def run_pipeline(
             name = event.run if event is not None else unfinished.run if unfinished is not None else ""
             ended = unfinished is not None and unfinished.ended_at is not None
             interrupted = 0 if ended else carry(session, name, event, asking, narrator)
-        assert session.state is not None
-        run = session.state.runs[name]
+        run = session.state.runs.get(name) if session.state is not None else None
+        if run is None:  # interrupted before whoever conducts this state folder took it in
+            sys.stderr.write(f"{name} was handed over; `wattline status` shows when it is taken in\n")
+            return INTERRUPTED_EXIT_CODE
         if as_json:
             json.dump(describe_run(session, run), sys.stdout, indent=2, default=str)
             sys.stdout.write("\n")

@@ -42,7 +42,7 @@ class Conductor:
     ) -> None:
         self._session = session
         self._watcher = watcher
-        self._seed = seed
+        self._hears_others = True
         self._pending: list[Event] = [session.adopt(facility_digest, policy_digest, time.time())]
         assert session.state is not None
         self.state = session.state
@@ -80,7 +80,7 @@ class Conductor:
 
     def turn(self) -> Decision:
         """One step, then what concerns whole runs."""
-        decision = step(self.world, self.state, self._policy, self, seed=self._seed)
+        decision = step(self.world, self.state, self._policy, self)
         for run in list(self.state.runs.values()):
             if run.ended_at is None and is_ready(self.state, run):
                 self._conclude(run)
@@ -96,6 +96,15 @@ class Conductor:
         """Until something happens or is due."""
         self.world.sleep_until(self.world.now() if self._pending else decision.revisit_at)
 
+    def abandon(self) -> None:
+        """End all that runs now, without asking it, and write down that it has ended."""
+        for run in self.state.runs.values():
+            self.ask(run, "pause")  # so that nothing begins again before somebody wants it to
+        self._hears_others = False
+        self.world.close()
+        self._pending += self.world.recover()
+        self.turn()
+
     def close(self) -> None:
         """End all that runs, and let the next reader start from here."""
         self.world.close()
@@ -103,7 +112,7 @@ class Conductor:
 
     def _requests(self) -> list[Event]:
         pending, self._pending = self._pending, []
-        return [*pending, *self._session.requests()]
+        return [*pending, *self._session.requests()] if self._hears_others else pending
 
     def _conclude(self, run: Run) -> None:
         session, now = self._session, self.world.now()

@@ -104,7 +104,9 @@ def find_resumable(session: Session, asking: Asking, named: str | None) -> Run |
     runs = session.state.runs if session.state else {}
     if named:
         if named not in runs:
-            raise UsageError(f"run {named!r} is not in {session.home.root}", hint="`wattline status` lists them")
+            raise UsageError(
+                f"run {named!r} is not in {session.home.root}", hint="`wattline status` lists them"
+            )
         return runs[named]
     pipeline = read_pipeline(asking.pipeline).pipeline
     own = [run for run in runs.values() if run.pipeline == pipeline]
@@ -183,6 +185,7 @@ def _loop(conductor: Conductor, run_id: str, interrupts: Interrupts, narrator: N
                 return 0
             narrator.staying(len(joined))
         if interrupts.count > 1:
+            conductor.abandon()
             return interrupts.count
         if interrupts.count == 1:
             if not asked:

@@ -145,4 +145,4 @@ def _route(job: Job) -> str:
 
 def _is_metered(state: State, site: str) -> bool:
     known = state.plant.sites.get(site)
-    return known is not None and known.telemetry in ("emulated", "prometheus", "nvml")
+    return known is not None and known.telemetry in ("emulated", "nvml")

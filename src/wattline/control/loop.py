@@ -8,11 +8,11 @@ from wattline.spec.policy import Policy
 from wattline.state import Decision, Snapshot, State
 
 
-def step(world: World, state: State, policy: Policy, journal: Journal, *, seed: int = 0) -> Decision:
+def step(world: World, state: State, policy: Policy, journal: Journal) -> Decision:
     """One turn. The journal comes before the act, so a crash between the two can be explained and resumed."""
     events = world.events()
     state.fold(events)
-    decision = decide(Snapshot(state, world.now(), seed), policy)
+    decision = decide(Snapshot(state, world.now()), policy)
     journal.append(events, state.digest(), decision)
     state.settle(decision)
     for action in decision.actions:

@@ -10,6 +10,7 @@ from wattline import engines
 from wattline.engines import Launch, Result
 from wattline.errors import WattlineError
 from wattline.live.endings import ending_of, say_of
+from wattline.live.hearing import read_digest, read_number, read_whole, read_words
 from wattline.live.home import Home
 from wattline.live.meters import Meters, read_meter
 from wattline.live.running import Goods
@@ -55,15 +56,16 @@ class Attempts:
         self._running: dict[str, _Running] = {}
 
     def begin(self, action: Action, launch: Launch) -> None:
-        """An attempt was started: its emulated GPUs are taken from now on."""
+        """An attempt was started: where its site is emulated, its GPUs are taken from now on."""
         assert action.place is not None
         request = self._state.jobs[action.job].request
         self._running[launch.attempt] = _Running(
             action.job, action.attempt, request.phase, action.place, launch
         )
-        self._meters.attach(
-            launch.attempt, launch.directory, dict(action.place.nodes), request.cpus, action.fraction
-        )
+        if self._state.plant.sites[action.place.site].telemetry == "emulated":
+            self._meters.attach(
+                launch.attempt, launch.directory, dict(action.place.nodes), request.cpus, action.fraction
+            )
 
     def tell(self, event: engines.EngineEvent, now: float) -> list[Event]:
         """Translate anything but an end."""
@@ -73,7 +75,7 @@ class Attempts:
         if isinstance(event, engines.Started):
             return [AttemptStarted(at=now, job=running.job, attempt=running.attempt)]
         if isinstance(event, engines.Usage):
-            self._meters.emulated.observe_cpu(event.attempt, event.cpu_seconds, now)
+            self._meters.observe_cpu(event.attempt, event.cpu_seconds, now)
             return []
         if isinstance(event, engines.Noted):
             return [Noticed(at=now, subject=event.attempt, say=event.message, job=running.job)]
@@ -81,7 +83,9 @@ class Attempts:
             return self._reported(running, event.report, now)
         return []
 
-    def end(self, attempt: str, result: Result, now: float) -> Callable[[], Event]:
+    def end(
+        self, attempt: str, result: Result, now: float, *, recovered: bool = False
+    ) -> Callable[[], Event]:
         """What is left to do when an attempt has ended; it may take long, so the caller says where."""
         job_id, _, number = attempt.rpartition("/")
         job = self._state.jobs[job_id]
@@ -95,6 +99,7 @@ class Attempts:
             pausing=job.state is JobState.PAUSING,
             stopping=job.state is JobState.STOPPING,
             by_signals=signals is not None,
+            recovered=recovered,
         )
         usage = self._usage(job.place, job.request.gpus, result, joules or read_meter(folder))
 
@@ -123,19 +128,21 @@ class Attempts:
     def _usage(self, place: Place | None, gpus: int, result: Result, joules: float) -> Usage:
         if place is None:
             return Usage()
-        gpu_hours = gpus * result.wall_seconds / SECONDS_PER_HOUR
+        seconds = result.wall_seconds
+        if result.reason == "lost":  # when it ended is not known: no later than anybody last heard of it
+            seconds = min(seconds, max(0.0, self._state.at - result.started_at))
+        gpu_hours = gpus * seconds / SECONDS_PER_HOUR
         return usage_of(gpu_hours, joules / JOULES_PER_KWH, place, self._state.plant)
 
     def _reported(self, running: _Running, report: dict[str, object], now: float) -> list[Event]:
         kind = report.get("kind")
-        step = _whole(report.get("step"))
+        step = read_whole(report.get("step"))
         if kind == "step" and step is not None:
             self._meters.emulated.observe_step(running.phase, step)
-            total = _whole(report.get("total"))
+            total = read_whole(report.get("total"))
             if now - running.told_at < _PROGRESS_SECONDS and step != total:
                 return []
             running.told_at = now
-            loss = report.get("loss")
             return [
                 Progressed(
                     at=now,
@@ -143,11 +150,10 @@ class Attempts:
                     attempt=running.attempt,
                     step=step,
                     total=total,
-                    loss=float(loss) if isinstance(loss, int | float) and math.isfinite(loss) else None,
+                    loss=read_number(report.get("loss")),
                 )
             ]
         if kind == "checkpoint" and step is not None:
-            seconds = report.get("seconds")
             return [
                 CheckpointSaved(
                     at=now,
@@ -155,19 +161,15 @@ class Attempts:
                     attempt=running.attempt,
                     step=step,
                     site=running.place.site,
-                    digest=str(report.get("digest", ""))[:200],
-                    size_bytes=_whole(report.get("bytes")) or 0,
-                    seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+                    digest=read_digest(report.get("digest")),
+                    size_bytes=read_whole(report.get("bytes")) or 0,
+                    seconds=max(0.0, read_number(report.get("seconds")) or 0.0),
                 )
             ]
         if kind == "resumed" and step is not None:
             say = f"resumed at step {step}"
             rejected = report.get("rejected")
             if rejected:
-                say += f"; damaged checkpoints passed over: {str(rejected)[:300]}"
+                say += f"; damaged checkpoints passed over: {read_words(rejected, 300)}"
             return [Noticed(at=now, subject=running.launch.attempt, say=say, job=running.job)]
         return []
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

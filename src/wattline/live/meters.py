@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from wattline.engines import Engine
+from wattline.live.hearing import read_number
 from wattline.state import Measured, Noticed
 from wattline.telemetry import EmulatedFacility, Reading
 
@@ -36,6 +37,7 @@ class Meters:
         self._folders: dict[str, Path] = {}
         self._duties: dict[str, float] = {}
         self._faults_told = 0
+        self._unkept: set[str] = set()
 
     @property
     def next_at(self) -> float:
@@ -53,8 +55,14 @@ class Meters:
         if self._folders.pop(attempt, None) is None:
             return 0.0
         self._duties.pop(attempt, None)
+        self._unkept.discard(attempt)
         self.emulated.release(attempt)
         return self.emulated.energy_joules(attempt)
+
+    def observe_cpu(self, attempt: str, cpu_seconds: float, at: float) -> None:
+        """What an attempt's processes have used drives its emulated GPUs, where it has some."""
+        if attempt in self._folders:
+            self.emulated.observe_cpu(attempt, cpu_seconds, at)
 
     def read(self, at: float) -> list[Measured | Noticed]:
         """What changed since the last second; also lets heat and caps slow the real processes."""
@@ -76,8 +84,19 @@ class Meters:
         for source, readings in by_source.items():
             events.append(Measured(at=at, source=source, readings=tuple(readings)))
         for attempt, folder in self._folders.items():
-            write_meter(folder, self.emulated.energy_joules(attempt))
+            events += self._keep(attempt, folder, at)
         return events
+
+    def _keep(self, attempt: str, folder: Path, at: float) -> list[Noticed]:
+        """A script may remove its folder, and a disk may be full: that costs the count, not the run."""
+        try:
+            write_meter(folder, self.emulated.energy_joules(attempt))
+        except OSError as error:
+            if attempt not in self._unkept:
+                self._unkept.add(attempt)
+                say = f"its energy could not be kept: {error.strerror or error}; a crash now would lose count"
+                return [Noticed(at=at, subject=attempt, say=say)]
+        return []
 
     def _pace(self) -> None:
         for attempt in self._folders:
@@ -116,6 +135,6 @@ def write_meter(folder: Path, joules: float) -> None:
 def read_meter(folder: Path) -> float:
     """What the meter last wrote; nothing where it never did."""
     try:
-        return float(json.loads((folder / _METER_FILE).read_text())["joules"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return max(0.0, read_number(json.loads((folder / _METER_FILE).read_text())["joules"]) or 0.0)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0.0

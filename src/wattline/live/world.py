@@ -104,8 +104,8 @@ class LiveWorld:
                 self._engine.request_pause(attempt)  # answered by the attempt's end
             elif action.kind is ActionKind.STOP:
                 self._stop(action, attempt)
-        except WattlineError as error:
-            self._queue.append(ActionFailed(at=self.now(), action=action.id, say=error.message))
+        except (WattlineError, OSError) as error:
+            self._queue.append(ActionFailed(at=self.now(), action=action.id, say=_say(error)))
 
     def sleep_until(self, at: float | None) -> None:
         now = self.now()
@@ -123,15 +123,21 @@ class LiveWorld:
             job.id: self._home.attempt(job.request.run, job.request.phase, job.attempt) for job in jobs
         }
         results = self._engine.recover(folders.values())
-        return [
-            self._attempts.end(attempt_name(job.id, job.attempt), results[folders[job.id]], self.now())()
+        now = self.now()
+        ends = [
+            self._attempts.end(
+                attempt_name(job.id, job.attempt), results[folders[job.id]], now, recovered=True
+            )
             for job in jobs
         ]
+        return [gather() for gather in ends]
 
     def close(self) -> None:
-        """End everything that was started here."""
+        """End everything that was started here; `recover` then says how each ended."""
+        self._preparing.clear()
         self._engine.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
+        self._gathering = [future for future in self._gathering if not future.cancelled()]
 
     def _prepare(self, action: Action) -> Launch:
         job = self._state.jobs[action.job]
@@ -152,12 +158,8 @@ class LiveWorld:
             try:
                 launch = future.result()
                 self._engine.start(launch)
-            except WattlineError as error:
-                self._queue.append(ActionFailed(at=now, action=action.id, say=error.message))
-                continue
-            except OSError as error:
-                say = f"{error.filename or 'file'}: {error.strerror or error}"
-                self._queue.append(ActionFailed(at=now, action=action.id, say=say))
+            except (WattlineError, OSError) as error:
+                self._queue.append(ActionFailed(at=now, action=action.id, say=_say(error)))
                 continue
             self._attempts.begin(action, launch)
 
@@ -180,3 +182,9 @@ class LiveWorld:
 
     def _answer(self, action: Action) -> None:
         self._queue.append(Acknowledged(at=self.now(), action=action.id))
+
+
+def _say(error: WattlineError | OSError) -> str:
+    if isinstance(error, WattlineError):
+        return error.message
+    return f"{error.filename or 'file'}: {error.strerror or error}"

@@ -2,6 +2,6 @@
 
 from wattline.policy.decision import decide
 from wattline.policy.explanation import Explanation, Option, explain
-from wattline.policy.ladder import ladder_of
+from wattline.policy.relief import ladder_of
 
 __all__ = ["Explanation", "Option", "decide", "explain", "ladder_of"]

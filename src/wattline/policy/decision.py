@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wattline.policy.admission import admit
+from wattline.policy.attention import next_unread_at
 from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
@@ -25,6 +26,9 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     recalled = recall(draft, policy)
     admission = admit(draft, policy)
     looks = [*deadlines, *response.looks, *recalled.looks, *admission.looks]
+    unread_at = next_unread_at(draft, policy.thresholds.reading_max_age)
+    if unread_at is not None:
+        looks.append(unread_at)
     actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
     if any(action.kind is not ActionKind.REFUSE for action in actions):
         looks.append(snapshot.at + policy.thresholds.acknowledge_within)
@@ -35,6 +39,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         stuck=tuple(admission.stuck),
         eased=(*response.eased, *recalled.eased),
         pressed=(*response.pressed, *recalled.pressed),
+        restless=tuple(response.restless),
         revisit_at=min(looks, default=None),
     )
 
@@ -42,7 +47,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
 def heed(draft: Snapshot) -> list[Action]:
     """Do what people asked of running jobs; their word wins over the policy's."""
     actions = []
-    for job_id in draft.holding:
+    for job_id in draft.restless:
         job = draft.job(job_id)
         if not job.asked or job.state is not JobState.RUNNING:
             continue

@@ -39,6 +39,23 @@ def _parameters(device: Device, loop: Loop, time_scale: float) -> ThermalParamet
     return thermal_parameters(device, loop, time_scale)
 
 
+def predict_die_steady(
+    snapshot: Snapshot, loop: int, device: Device, time_scale: float, gpu_watts: float, loop_watts: float
+) -> float | None:
+    """Where a device at these watts would end on a loop as it is now; None where it has no flow."""
+    known = snapshot.plant.loop_of_resource[loop]
+    flow = snapshot.conditions.flow_fraction.get(loop, 1.0)
+    if flow <= _STOPPED_FLOW_FRACTION:
+        return None
+    inputs = ThermalInputs(
+        supply_celsius=snapshot.conditions.supply_celsius.get(loop, known.supply_celsius),
+        flow_fraction=flow,
+        loop_watts=loop_watts,
+        device_watts=gpu_watts,
+    )
+    return predict_steady(_parameters(device, known, time_scale), inputs).die_celsius
+
+
 def predict_heat(
     snapshot: Snapshot,
     node: int,

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from wattline.policy.admission import changed
+from wattline.policy.attention import choose_attention
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.power import judge_amount
 from wattline.policy.pressure import Pressure, judge_pressure
 from wattline.policy.price import price_rung
+from wattline.policy.relief import ladder_of, predict_relief, relief_underway
 from wattline.spec import compile_expression
 from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
 from wattline.spec.policy import Policy
@@ -28,6 +30,15 @@ _REVERSIBLE = frozenset({RungKind.CAP_POWER, RungKind.SHRINK_BATCH})
 _NEEDS_CHECKPOINT = frozenset({RungKind.PAUSE, RungKind.MIGRATE})
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one job would do, and what for."""
+
+    job: Job
+    action: Action
+    verdict: Verdict
+
+
 @dataclass(slots=True)
 class Response:
     """What pressure asks for now."""
@@ -36,32 +47,25 @@ class Response:
     verdicts: list[Verdict] = field(default_factory=list)
     eased: list[str] = field(default_factory=list)
     pressed: list[str] = field(default_factory=list)
+    restless: list[str] = field(default_factory=list)  # to look at next time in any case
     looks: list[float] = field(default_factory=list)  # times to look again
 
 
-def ladder_of(job: Job, policy: Policy) -> tuple[Rung, ...]:
-    """The owner's ladder, or the class's, or the policy's."""
-    if job.request.ladder is not None:
-        return job.request.ladder
-    known = policy.classes.get(job.request.scheduling_class)
-    if known is not None and known.under_pressure:
-        return tuple(rung.rung() for rung in known.under_pressure)
-    return tuple(rung.rung() for rung in policy.under_pressure)
-
-
 def respond(draft: Snapshot, policy: Policy) -> Response:
-    """Ask the jobs that lose least to give way first, never all at once; let others come back."""
+    """Ask the jobs that lose least to give way first, no more of them than it takes; let others come back."""
     response = Response()
-    steps: list[tuple[float, str, Action, Verdict]] = []
-    for job_id in draft.holding:
+    steps: list[Step] = []
+    for job_id in choose_attention(draft, policy.thresholds):
         job = draft.job(job_id)
         claim = draft.claim(job_id)
         if job.state is not JobState.RUNNING or claim is None or draft.flying(job.id):
-            continue
+            continue  # looked at again when that changes
         pressure = judge_pressure(draft, claim, policy.thresholds)
         if pressure.presses is None:
+            _watch(draft, policy, job, pressure, response)
             _ease(draft, policy, job, pressure, response)
             continue
+        response.restless.append(job.id)
         if job.clear_since is not None:
             response.pressed.append(job.id)
         settled_at = job.rung_at + policy.thresholds.settle
@@ -75,15 +79,37 @@ def respond(draft: Snapshot, policy: Policy) -> Response:
             response.verdicts += [verdict] if changed(job, (verdict,)) else []
             response.looks.append(draft.at + policy.thresholds.settle)
         else:
-            steps.append((step.lost_gpu_seconds, job.id, step, verdict))
-    steps.sort(key=lambda step: step[:2])
-    for _, _, action, verdict in steps[: policy.thresholds.jobs_per_response]:
-        draft.issue(action)
-        response.actions.append(action)
-        response.verdicts.append(verdict)
-    if len(steps) > policy.thresholds.jobs_per_response:
-        response.looks.append(draft.at + policy.thresholds.settle)
+            steps.append(Step(job, step, verdict))
+    _take(draft, policy, steps, response)
     return response
+
+
+def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response) -> None:
+    """The cheapest steps first, until what they free makes up for what is missing."""
+    thresholds = policy.thresholds
+    missing: dict[str, float] = {}
+    steps.sort(key=lambda step: (step.action.lost_gpu_seconds, step.job.id))
+    for step in steps:
+        subject, short = step.verdict.subject, step.verdict.short_by
+        if short is not None and subject not in missing:
+            missing[subject] = short[0] - relief_underway(draft, policy, subject)
+        if len(response.actions) >= thresholds.jobs_per_response or missing.get(subject, 1.0) <= 0:
+            response.looks.append(draft.at + thresholds.settle)
+            continue
+        if subject in missing:
+            missing[subject] -= predict_relief(draft, policy, step.job, step.action.rung, subject)
+        draft.issue(step.action)
+        response.actions.append(step.action)
+        response.verdicts.append(step.verdict)
+
+
+def _watch(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:
+    """Keep an eye on a job that stands on a rung, or that will throttle later than is worth acting on now."""
+    seconds = pressure.seconds_to_throttle
+    if seconds is not None:
+        response.looks.append(draft.at + seconds - policy.thresholds.throttle_horizon)
+    if seconds is not None or job.rung >= 0:
+        response.restless.append(job.id)
 
 
 def choose_rung(

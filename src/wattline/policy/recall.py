@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from wattline.policy.admission import changed, judge_request
-from wattline.policy.ladder import applies, choose_elsewhere, ladder_of
+from wattline.policy.ladder import applies, choose_elsewhere
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pressure import judge_pressure
 from wattline.policy.price import price_rung
+from wattline.policy.relief import ladder_of
 from wattline.spec.ladder import RungKind
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of

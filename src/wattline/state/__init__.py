@@ -1,7 +1,7 @@
 """What is true now: Snapshot, Event, Action, Verdict, and how one event changes the state."""
 
 from wattline.state.account import Account, usage_of, week_ends_at
-from wattline.state.action import BEGINNINGS, SITE_ACTIONS, Action, ActionKind, Decision, Place
+from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place
 from wattline.state.claim import Claim, claim_of, peak_watts_on
 from wattline.state.dump import dump_state, load_state
 from wattline.state.event import (
@@ -38,7 +38,6 @@ __all__ = [
     "HOLDING",
     "POWER",
     "SCHEMA_VERSION",
-    "SITE_ACTIONS",
     "Account",
     "Acknowledged",
     "Action",

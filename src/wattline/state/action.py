@@ -20,8 +20,6 @@ class ActionKind(StrEnum):
     STOP = "stop"
 
 
-# Who may take each: a site's agent acts alone inside its envelope, the rest is the control plane's.
-SITE_ACTIONS = frozenset({ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH, ActionKind.PAUSE, ActionKind.STOP})
 BEGINNINGS = frozenset({ActionKind.START, ActionKind.RESUME, ActionKind.MIGRATE})
 
 
@@ -59,4 +57,5 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     stuck: tuple[str, ...] = ()  # jobs whose shape was found not to fit now
     eased: tuple[str, ...] = ()  # jobs whose pressure has just gone
     pressed: tuple[str, ...] = ()  # … and has just come back
+    restless: tuple[str, ...] = ()  # jobs to look at next time, even if nothing near them changes
     revisit_at: float | None = None

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Conditions:
-    """Columns by node and by loop; None where nothing was ever read."""
+    """Columns by node and by loop; GPU temperatures in the order they were read, the oldest first."""
 
     node_celsius: dict[int, tuple[float, float]] = field(default_factory=dict)  # hottest GPU, read at
     node_gpu_watts: dict[int, tuple[float, float]] = field(default_factory=dict)  # hungriest GPU, read at
     coolant_celsius: dict[int, tuple[float, float]] = field(default_factory=dict)
     flow_fraction: dict[int, float] = field(default_factory=dict)
     supply_celsius: dict[int, float] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)  # nodes read since the last decision

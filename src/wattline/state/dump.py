@@ -69,6 +69,7 @@ def load_state(facility: Facility, data: bytes) -> State:
     state.at = dump.at
     for subject, quantity, value, at in dump.readings:
         state.note_reading(subject, quantity, value, at)
+    for subject, quantity, value, at in sorted(dump.readings, key=lambda reading: reading[3]):
         fold_reading(state, subject, quantity, value, at)
     for job in dump.jobs:
         state.put(job)

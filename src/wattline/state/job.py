@@ -79,7 +79,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     loss: float | None = None
     saved: Saved | None = None
     restarts: int = 0  # of its own doing
-    not_before: float = 0.0
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()

@@ -32,6 +32,11 @@ class Ledger:
         self.gpus_free: list[int] = [spot.node.gpus for spot in plant.spots]
         self.millicpus_free: list[int] = [1000 * spot.node.cpus for spot in plant.spots]
         self.claims: dict[str, Claim] = {}
+        self.jobs_on: list[dict[str, None]] = [{} for _ in plant.resources]
+        self.jobs_at: dict[int, dict[str, None]] = {}
+        # Resources whose draw, cap or heat changed since the last decision; all of them at first.
+        self.touched: set[int] = set(range(count))
+        self.read_order: dict[int, None] = {}  # metered resources, the longest unread first
         # Rises whenever something that did not fit might fit now. Taking GPUs counts too: placement tries a
         # few arrangements of what is free, and with less free it may come upon one that fits.
         self.loosened = 0
@@ -46,8 +51,11 @@ class Ledger:
         self.claims[job] = claim
         for resource, amount in claim.amounts:
             self.claimed[resource] += amount
+            self.jobs_on[resource][job] = None
         for node, gpus in claim.nodes:
             self._set_free(node, self.gpus_free[node] - gpus)
+            self.jobs_at.setdefault(node, {})[job] = None
+            self.touched.add(self.plant.spots[node].loop_resource)
         self.millicpus_free[claim.nodes[0][0]] -= claim.millicpus
 
     def release(self, job: str) -> None:
@@ -56,8 +64,11 @@ class Ledger:
             return
         for resource, amount in claim.amounts:
             self.claimed[resource] -= amount
+            del self.jobs_on[resource][job]
         for node, gpus in claim.nodes:
             self._set_free(node, self.gpus_free[node] + gpus)
+            del self.jobs_at[node][job]
+            self.touched.add(self.plant.spots[node].loop_resource)
         self.millicpus_free[claim.nodes[0][0]] += claim.millicpus
         self.loosened += 1
 
@@ -67,11 +78,15 @@ class Ledger:
             self.loosened += 1
         self.drawn[resource] = value
         self.drawn_at[resource] = at
+        self.touched.add(resource)
+        self.read_order.pop(resource, None)
+        self.read_order[resource] = None
 
     def set_cap(self, resource: int, cap: int) -> None:
         if cap > self.caps[resource]:
             self.loosened += 1
         self.caps[resource] = cap
+        self.touched.add(resource)
 
     def nodes_with(self, site: str, device: str, free: int) -> list[int]:
         """Nodes of a pool with exactly so many GPUs free, lowest number first."""

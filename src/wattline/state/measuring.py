@@ -32,8 +32,10 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
     elif quantity == "coolant_celsius":
         _loosen(state, conditions.coolant_celsius.get(resource), value)
         conditions.coolant_celsius[resource] = (value, at)
+        state.ledger.touched.add(resource)
     elif quantity == "supply_celsius":
         conditions.supply_celsius[resource] = value
+        state.ledger.touched.add(resource)
         state.ledger.loosened += 1
     elif quantity in _CAPS or quantity == "flow_fraction":
         _fold_cap(state, subject, resource)
@@ -47,7 +49,9 @@ def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) 
         return
     # One node's GPUs arrive one by one: keep the worst of one moment.
     worst = max(value, before[0]) if before is not None and before[1] == at else value
+    column.pop(node, None)
     column[node] = (worst, at)
+    columns.touched.add(node)
     if quantity == "gpu_celsius":
         _loosen(state, before, worst)
 

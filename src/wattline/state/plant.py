@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wattline.facility import Facility, Link, Loop, Node, Rack, Site, TrafficClass
+from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, TrafficClass
 
 
 class ResourceKind(StrEnum):
@@ -59,6 +59,7 @@ class Plant:
         self.storage_of_site: dict[str, int] = {}
         self.loop_of_resource: dict[int, Loop] = {}
         self.site_of_resource: dict[int, str] = {}
+        self.devices_on_loop: dict[int, dict[Device, None]] = {}
         self.links: dict[frozenset[str], Link] = {frozenset(link.between): link for link in facility.links}
         for site in facility.sites:
             self._add_site(site)
@@ -121,6 +122,9 @@ class Plant:
                 *((self.resource_number[name], share) for name, share in shares[rack.name]),
             )
             for node in rack.nodes:
+                if node.device is not None:
+                    devices = self.devices_on_loop.setdefault(self.resource_number[rack.loop], {})
+                    devices[node.device] = None
                 self.node_number[node.name] = len(self.spots)
                 self.nodes_of_site[site.name].append(len(self.spots))
                 self.spots.append(

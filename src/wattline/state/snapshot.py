@@ -25,11 +25,10 @@ replace = msgspec.structs.replace
 class Snapshot:
     """What judges may look at. Reading it after the state has changed is an error."""
 
-    __slots__ = ("_claimed", "_gpus", "_jobs", "_millicpus", "_promised", "_state", "_version", "at", "seed")
+    __slots__ = ("_claimed", "_gpus", "_jobs", "_millicpus", "_promised", "_state", "_version", "at")
 
-    def __init__(self, state: State, at: float, seed: int = 0) -> None:
+    def __init__(self, state: State, at: float) -> None:
         self.at = at
-        self.seed = seed
         self._state = state
         self._version = state.version
         self._claimed: dict[int, int] = {}
@@ -56,8 +55,43 @@ class Snapshot:
 
     @property
     def holding(self) -> Iterable[str]:
-        """Jobs that hold a claim, by name: decisions follow from what is true, not from how it came."""
-        return sorted(self._state.holding)
+        """Jobs that hold a claim."""
+        return self._state.holding
+
+    @property
+    def restless(self) -> list[str]:
+        """Jobs that changed, or that the last decision wants looked at again, by name."""
+        return sorted(job_id for job_id in self._state.restless if job_id in self._state.holding)
+
+    @property
+    def touched_resources(self) -> Iterable[int]:
+        return self._state.ledger.touched
+
+    @property
+    def touched_nodes(self) -> Iterable[int]:
+        return self._state.conditions.touched
+
+    def jobs_on(self, resource: int) -> Iterable[str]:
+        return self._state.ledger.jobs_on[resource]
+
+    def jobs_at(self, node: int) -> Iterable[str]:
+        return self._state.ledger.jobs_at.get(node, ())
+
+    def unread_resources(self, max_age_seconds: float) -> Iterator[int]:
+        """Metered resources whose last reading is too old to be believed."""
+        ledger = self._state.ledger
+        for resource in ledger.read_order:
+            read_at = ledger.drawn_at[resource]
+            if read_at is None or self.at - read_at <= max_age_seconds:
+                return
+            yield resource
+
+    def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
+        """Nodes whose GPUs' last temperature is too old to be believed."""
+        for node, (_, read_at) in self.conditions.node_celsius.items():
+            if self.at - read_at <= max_age_seconds:
+                return
+            yield node
 
     @property
     def paused(self) -> Iterable[str]:
@@ -161,7 +195,7 @@ class Snapshot:
 
     def copy(self) -> Snapshot:
         """The same view with an overlay of its own."""
-        other = Snapshot(self._state, self.at, self.seed)
+        other = Snapshot(self._state, self.at)
         other._claimed = dict(self._claimed)
         other._gpus = dict(self._gpus)
         other._millicpus = dict(self._millicpus)

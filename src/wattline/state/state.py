@@ -44,6 +44,9 @@ class State(Tables):
     def settle(self, decision: Decision) -> None:
         """Take what was decided as promised: claims are held from here on."""
         self.at = max(self.at, decision.at)
+        self.restless.clear()
+        self.ledger.touched.clear()
+        self.conditions.touched.clear()
         for action in decision.actions:
             settle_action(self, action, decision.at)
         changed: dict[str, list[Verdict]] = {}
@@ -52,6 +55,7 @@ class State(Tables):
         for job_id, verdicts in changed.items():
             if job_id in self.jobs:
                 self.put(msgspec.structs.replace(self.jobs[job_id], verdicts=tuple(verdicts)))
+        self.restless.update(dict.fromkeys(decision.restless))
         for job_id in decision.eased:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=decision.at))
         for job_id in decision.pressed:

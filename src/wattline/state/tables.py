@@ -41,6 +41,7 @@ class Tables:
         self.paused: dict[str, None] = {}
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
         self.dependants: dict[str, list[str]] = {}
+        self.restless: dict[str, None] = {}  # holding jobs that the next decision looks at, whatever changed
         # Shape → ledger.loosened and the week when it was found not to fit: until one of them changes.
         self.stuck: dict[Shape, tuple[int, int]] = {}
         self.stuck_at = 0.0  # when a shape was last found not to fit
@@ -70,6 +71,8 @@ class Tables:
             insort(self.waiting.setdefault(job.request.shape, []), waiting_key(job))
         elif job.state in HOLDING:
             self.holding[job.id] = None
+            if before is None or _standing(before) != _standing(job):
+                self.restless[job.id] = None
         elif job.state is JobState.PAUSED:
             self.paused[job.id] = None
         self._hash("job", job.id, job)
@@ -91,6 +94,7 @@ class Tables:
             del self.flying[job][action_id]
             if not self.flying[job]:
                 del self.flying[job]
+            self.restless[job] = None
         self._hash("flight", action_id, flight)
 
     def put_release(self, name: str, release: dict[str, object]) -> None:
@@ -148,6 +152,11 @@ class Tables:
             after = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big")
             self._hashes[name] = after
         self._sum = (self._sum - before + after) % _MODULUS
+
+
+def _standing(job: Job) -> tuple[object, ...]:
+    """What of a job makes a decision look at it anew."""
+    return (job.state, job.attempt, job.rung, job.power_fraction, job.asked, job.clear_since)
 
 
 def waiting_key(job: Job) -> tuple[float, float, str]:

@@ -4,7 +4,10 @@ SQLite runs in WAL mode with synchronous=FULL: each commit waits until the disk 
 wait for the writer. A transaction that will write says so when it begins (BEGIN IMMEDIATE): one that starts
 as a reader and then writes can fail at once with "locked", whatever the timeout.
 
-A Database is not carried across fork(): SQLite forbids it. Start processes with exec.
+Nothing here, and nothing in a process that has a store open, may open the database file by other means than
+SQLite, not even to read it: closing any descriptor of a file drops all locks the process has on it, another
+process then takes itself for the last one and deletes the log, and what is committed after that is lost.
+For the same kind of reason a Database is not carried across fork(): start processes with exec.
 """
 
 from __future__ import annotations

@@ -18,15 +18,12 @@ from wattline.store.database import Database
 from wattline.store.schema import SCHEMA_VERSION, schema_version
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def bring_up_to_date(database: Database) -> None:
     """Leave the database at SCHEMA_VERSION in WAL mode, or raise and leave it as it was."""
     with database.reading() as connection:
         version = _read_version(connection, database.file)
-    if version == 0:
-        _refuse_other_content(database.file)
     if database.journal_mode() != "wal":
         database.use_wal()
     if version < SCHEMA_VERSION:
@@ -59,16 +56,6 @@ def _read_version(connection: Connection, file: Path) -> int:
             hint="upgrade wattline to what wrote it, or use another home; the file was not changed",
         )
     return int(text)
-
-
-def _refuse_other_content(file: Path) -> None:
-    """SQLite takes a file smaller than a page for an empty database, and would write over it."""
-    with file.open("rb") as opened:
-        beginning = opened.read(len(_SQLITE_MAGIC))
-    if beginning not in (b"", _SQLITE_MAGIC):
-        raise UnavailableError(
-            f"database {file} is not a SQLite database", hint="name another file, or move this one away"
-        )
 
 
 def _migrate(connection: Connection) -> None:

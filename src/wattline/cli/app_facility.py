@@ -1,0 +1,44 @@
+"""Commands about facilities, declared; each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from wattline.cli.options import Output, OutputOption
+
+facility_app = typer.Typer(
+    no_args_is_help=True, help="What exists, how full it is, and whether its document holds together."
+)
+
+
+@facility_app.command(epilog="Example: wattline facility show three-sites")
+def show(
+    facility: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|PATH",
+            help="A facility document, or one that ships: lab, philly-800, three-sites.",
+        ),
+    ] = "lab",
+    unfold: Annotated[
+        bool, typer.Option("--all", help="Every rack and node, also those that are alike.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Sites, feeds, loops, racks and nodes with their headroom, and this machine's NVIDIA GPUs."""
+    from wattline.cli.command_facility import show_facility
+
+    raise typer.Exit(show_facility(facility, unfold=unfold, as_json=output is Output.JSON))
+
+
+@facility_app.command(epilog="Example: wattline facility check facility.yaml")
+def check(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A facility document.")],
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Whether a facility document is right, what it adds up to, and where it promises more than it has."""
+    from wattline.cli.command_facility import check_facility
+
+    raise typer.Exit(check_facility(path, as_json=output is Output.JSON))

@@ -1,0 +1,191 @@
+"""An explanation as people read it: the reason first, then what would change it, then the story."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rich.console import Console
+from rich.text import Text
+
+from wattline.cli.finding import View
+from wattline.cli.printing import clock, columns, plain
+from wattline.cli.standing import where
+from wattline.cli.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
+from wattline.cli.summary import lost_seconds
+from wattline.policy import Explanation
+from wattline.state import Job, JobState, Outcome, Run, Verdict
+from wattline.units import format_celsius, format_named, format_seconds, format_watts, unit_of
+
+_STYLES = {
+    "admitted": "green",
+    "finished": "green",
+    "released": "green",
+    "capped": "magenta",
+    "shrunk": "magenta",
+    "pausing": "magenta",
+    "paused": "magenta",
+    MOVED: "bold magenta",
+    WAITS: "yellow",
+    FAULT: "bold red",
+    "failed": "bold red",
+    "refused": "bold red",
+    "lost": "bold red",
+}
+_OUTCOME_STYLES = {
+    Outcome.ALLOW: "green",
+    Outcome.WARN: "yellow",
+    Outcome.PRESS: "magenta",
+    Outcome.WAIT: "yellow",
+    Outcome.REFUSE: "bold red",
+}
+_UNDECIDED = (JobState.WAITING, JobState.PAUSED)
+_SELF_EVIDENT = (JobState.SUCCEEDED, JobState.RUNNING, JobState.STARTING)  # the story below says all
+
+
+def show_explained(
+    console: Console,
+    view: View,
+    run: Run,
+    jobs: tuple[Job, ...],
+    explained: list[Explanation],
+    story: list[Entry],
+) -> None:
+    for job, each in zip(jobs, explained, strict=True):
+        _show_job(console, view, job, each, story)
+    console.print()
+    several = len(jobs) > 1
+    phases = {job.id: job.request.phase for job in jobs}
+    table = columns("time", *(["phase"] if several else []), "what", "")
+    for entry in _readable(story):
+        phase = [phases.get(entry.job, "")] if several else []
+        table.add_row(
+            Text(clock(entry.at), style="dim"),
+            *phase,
+            Text(entry.what, style=_STYLES.get(entry.what, "")),
+            plain(_line(entry)),
+        )
+    console.print(table)
+    if view.writer is None and run.ended_at is None:
+        console.print(
+            f"as of {clock(view.at)}: nobody conducts now; `wattline run --resume` goes on", style="dim"
+        )
+
+
+def _show_job(console: Console, view: View, job: Job, explained: Explanation, story: list[Entry]) -> None:
+    console.print(Text.assemble((job.id, "bold"), f": {explained.state}", f"{_since(view, job)}"))
+    if explained.state in _UNDECIDED:
+        console.print(plain(explained.say))
+        _show_options(console, view, explained)
+        _show_verdicts(console, explained.verdicts)
+        return
+    if explained.say and explained.state not in _SELF_EVIDENT:
+        console.print(plain(explained.say))
+    for move, origin, why in why_moved([entry for entry in story if entry.job == job.id], story):
+        route = f"{origin} → {move.site} at {clock(move.at)}"
+        console.print(Text.assemble(("why it moved ", "bold magenta"), f"{route}: {plain(why)}"))
+    priced = sum(entry.lost_gpu_seconds for entry in story if entry.job == job.id)
+    lost = _lost_gpu_seconds(job)
+    if priced or lost:
+        console.print(
+            f"lost {format_seconds(lost)} of GPU time between attempts; what was done to it was priced at "
+            f"{format_seconds(priced)}",
+        )
+
+
+def _lost_gpu_seconds(job: Job) -> float:
+    """Between attempts, the one that runs now included."""
+    seconds = lost_seconds(job)
+    if job.started_at is not None and job.past and job.past[-1].attempt < job.attempt:
+        seconds += max(0.0, job.started_at - job.past[-1].ended_at)
+    return seconds * max(1, job.request.gpus)
+
+
+def _since(view: View, job: Job) -> str:
+    if job.ended_at is not None:
+        return f" at {clock(job.ended_at)}"
+    place = f", {where(job.place)}" if job.place is not None else ""
+    return f" for {format_seconds(max(0.0, view.at - job.since))}{place}"
+
+
+def _show_options(console: Console, view: View, explained: Explanation) -> None:
+    if not explained.options:
+        return
+    table = columns("what would start it", "starts", "costs", last_ratio=False)
+    for option in explained.options:
+        delta = option.cost_delta_usd
+        table.add_row(
+            plain(option.change),
+            "now" if option.starts_at <= view.at else clock(option.starts_at),
+            "not known" if delta is None else f"{delta:+.2f} USD",
+        )
+    console.print()
+    console.print(table)
+
+
+def _show_verdicts(console: Console, verdicts: tuple[Verdict, ...]) -> None:
+    if not verdicts:
+        return
+    table = columns("rule", "about", "outcome", "numbers")
+    for verdict in verdicts:
+        table.add_row(
+            verdict.rule,
+            plain(verdict.subject),
+            Text(str(verdict.outcome), style=_OUTCOME_STYLES[verdict.outcome]),
+            plain(_numbers(verdict)),
+        )
+    console.print()
+    console.print(table)
+
+
+def _numbers(verdict: Verdict) -> str:
+    facts = [
+        f"{name.removesuffix(unit_of(name)).strip('_').replace('_', ' ')} {format_named(name, value)}"
+        for name, value in verdict.numbers.items()
+    ]
+    change = f"would change it: {verdict.change}" if verdict.change else ""
+    return "; ".join(part for part in (verdict.say, ", ".join(facts), change) if part)
+
+
+def _readable(story: list[Entry]) -> list[Entry]:
+    """Without checkpoints that another soon followed, and without the same wait told again."""
+    kept = [
+        entry
+        for entry, after in pairwise([*story, None])
+        if entry is not None
+        and not (entry.what == SAVED and after is not None and (after.what, after.job) == (SAVED, entry.job))
+    ]
+    waiting: dict[str, object] = {}
+    found = []
+    for entry in kept:
+        rules = [(verdict.rule, verdict.subject) for verdict in entry.verdicts]
+        if entry.what == WAITS and waiting.get(entry.job) == rules:
+            continue
+        waiting[entry.job] = rules if entry.what == WAITS else None
+        found.append(entry)
+    return found
+
+
+def _line(entry: Entry) -> str:
+    text = entry.say
+    if entry.because and entry.because not in text:
+        text += f": {entry.because}" if text else entry.because
+    if entry.what == "admitted":
+        tightest = _tightest(entry.verdicts)
+        text += f" ({tightest})" if tightest else ""
+    if entry.lost_gpu_seconds:
+        text += f"; costs {format_seconds(entry.lost_gpu_seconds)} of GPU time"
+    return text
+
+
+def _tightest(verdicts: tuple[Verdict, ...]) -> str:
+    """The least that was left of power and cooling, and the heat that was predicted."""
+    left = [verdict for verdict in verdicts if "left_watts" in verdict.numbers]
+    parts = []
+    if left:
+        least = min(left, key=lambda verdict: verdict.numbers["left_watts"])
+        parts.append(f"{least.subject} has {format_watts(least.numbers['left_watts'])} left")
+    for verdict in verdicts:
+        if "predicted_celsius" in verdict.numbers:
+            predicted, limit = verdict.numbers["predicted_celsius"], verdict.numbers["limit_celsius"]
+            parts.append(f"GPUs at {format_celsius(predicted)} of {format_celsius(limit)} there")
+    return "; ".join(parts)

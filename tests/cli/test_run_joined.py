@@ -1,0 +1,84 @@
+"""Two `wattline run` in one state folder: one queue, one writer, and nobody's run is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+from cli.running import Desk, assert_nothing_is_left, end, kill, wait_until
+
+_SLEEP = "import time; time.sleep({})"
+
+
+def two_desks(tmp_path: Path, desk: Desk) -> Desk:
+    other = Desk(tmp_path / "other")
+    other.home = desk.home
+    return other
+
+
+def test_the_second_joins_the_queue_of_the_first_and_both_end_well(desk: Desk, tmp_path: Path) -> None:
+    desk.pipeline({"train": _SLEEP.format(3)})
+    other = two_desks(tmp_path, desk)
+    other.pipeline({"train": _SLEEP.format(3)}, pipeline="other")
+    first = desk.start()
+    wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
+    second = end(other.start())
+    ended = end(first)
+    assert (ended.code, ended.json["status"]) == (0, "succeeded")
+    assert (second.code, second.json["status"]) == (0, "succeeded")
+    assert f"joined    the queue that process {first.pid} conducts" in second.err
+    assert len(desk.state().runs) == 2
+    assert_nothing_is_left(desk)
+
+
+def test_the_second_takes_over_when_the_first_is_killed(desk: Desk, tmp_path: Path) -> None:
+    desk.pipeline({"train": _SLEEP.format(600)})
+    other = two_desks(tmp_path, desk)
+    other.pipeline({"train": _SLEEP.format(2)}, pipeline="other")
+    first = desk.start()
+    wait_until(lambda: desk.found("runs/small-*/train/1/started.json"), first)
+    second = other.start()
+    wait_until(lambda: desk.found("runs/other-*/train/1/started.json"), second)
+    kill(first)
+    ran = end(second)
+    assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
+    state = desk.state()
+    (small,) = (run for run in state.runs.values() if run.pipeline == "small")
+    assert small.ended_at is None
+    assert [state.jobs[job].state for job in small.jobs] == ["paused"]
+    desk.write("train.py", _SLEEP.format(0))
+    assert_nothing_is_left(desk)
+
+
+def test_a_run_that_joins_cannot_bring_another_facility(desk: Desk, tmp_path: Path) -> None:
+    desk.pipeline({"train": _SLEEP.format(600)})
+    other = two_desks(tmp_path, desk)
+    other.pipeline({"train": _SLEEP.format(0)}, pipeline="other")
+    first = desk.start()
+    wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
+    second = other.run("--facility", "three-sites")
+    assert second.code == 2
+    assert "runs on facility 'lab', not on 'three-sites'" in second.err
+    assert "leave --facility out" in second.err
+    assert end(first, signal.SIGINT).code == 130
+    assert [run.pipeline for run in desk.state().runs.values()] == ["small"]
+
+
+def test_a_follower_that_is_interrupted_pauses_its_own_run_alone(desk: Desk, tmp_path: Path) -> None:
+    desk.pipeline({"train": _SLEEP.format(4)})
+    other = two_desks(tmp_path, desk)
+    other.training(steps=600, seconds=0.1)
+    first = desk.start()
+    wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
+    second = other.start("--run", "ignored-without-resume")
+    wait_until(lambda: any(_steps(path) for path in desk.home.glob("runs/*/train/1/reports.jsonl")), second)
+    paused = end(second, signal.SIGINT)
+    assert paused.code == 130
+    ended = end(first)
+    assert (ended.code, ended.json["status"]) == (0, "succeeded")
+    assert_nothing_is_left(desk)
+
+
+def _steps(path: Path) -> int:
+    return sum(json.loads(line)["kind"] == "step" for line in path.read_text().splitlines())
