@@ -1,4 +1,4 @@
-"""Shared by all tests: a property that is slow on a busy machine is not wrong, so examples have no deadline."""
+"""Shared by all tests: slow on a busy machine is not wrong, so properties have no deadline."""
 
 from hypothesis import HealthCheck, settings
 

@@ -52,7 +52,6 @@ def test_help_imports_almost_nothing() -> None:
         "alembic",
         "cel_expr_python",
         "yaml",
-        "psutil",
         "pynvml",
     ]
     program = f"""

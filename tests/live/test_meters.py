@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def engine() -> Iterator[Listening]:
     engine.close()
 
 
-def some_meters(engine: Listening, *faults: dict[str, object]) -> Meters:
+def some_meters(engine: Listening, *faults: Mapping[str, object]) -> Meters:
     """One node of two GPUs at 400 W, idle at 0 W; time counts from zero."""
     site = a_site(nodes=1, gpus=2, telemetry="emulated")
     listed = Faults.model_validate({"faults": faults}).faults if faults else ()

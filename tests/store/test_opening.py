@@ -15,11 +15,11 @@ from wattline.store import open_store
 
 def test_a_home_or_a_url_names_the_same_database(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        store.put_document("policy", "active", "text")
+        store.inbox.put("first", "event", b"{}")
     assert (tmp_path / "wattline.db").exists()
     for name in (str(tmp_path), f"sqlite:///{tmp_path}/wattline.db"):
         with open_store(name) as store:
-            assert store.get_document("policy", "active") is not None
+            assert store.inbox.status("first") is not None
 
 
 def test_what_is_committed_waits_for_the_disk(tmp_path: Path) -> None:

@@ -345,7 +345,7 @@ def test_sigterm_is_the_scripts_own_again_after_the_loop(
 BLOCKED_IMPORTS = """
 import sys
 
-BLOCKED = {"alembic", "cel_expr_python", "msgspec", "psutil", "pydantic", "rich", "sqlalchemy", "typer"}
+BLOCKED = {"alembic", "cel_expr_python", "msgspec", "pydantic", "rich", "sqlalchemy", "typer"}
 BLOCKED |= {"yaml"}
 
 class Block:

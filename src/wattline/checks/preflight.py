@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from wattline.errors import WattlineError
@@ -14,6 +15,8 @@ from wattline.spec import Pipeline, Policy
 
 Outcome = Literal["pass", "warn", "fail"]
 _INTERPRETERS = ("python", "python3", "bash", "sh")
+_PLAIN_FLAGS = frozenset({"-u", "-B", "-E", "-I", "-O", "-OO", "-s", "-S", "-e", "-x", "-eu", "-ex", "-eux"})
+_PLAIN_PATH = re.compile(r"[\w.][\w./-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +106,13 @@ def _check_entry_points(pipeline: Pipeline, folder: Path) -> Iterator[Check]:
 
 
 def _script_of(words: list[str]) -> str | None:
-    if len(words) < 2 or Path(words[0]).name not in _INTERPRETERS:
+    """The script among a command's words, where it stands as a plain path inside the pipeline's folder.
+
+    Anything else could be right for reasons that only a shell knows: an option that takes the next word, a
+    variable, a script that an earlier phase writes.
+    """
+    if not words or Path(words[0]).name not in _INTERPRETERS:
         return None
-    script = next((word for word in words[1:] if not word.startswith("-")), None)
-    flags = words[1 : words.index(script)] if script is not None else words[1:]
-    return None if {"-c", "-m"} & set(flags) or script is None or Path(script).is_absolute() else script
+    script = next((word for word in words[1:] if word not in _PLAIN_FLAGS), "")
+    made_here = PurePosixPath(script).parts[:1] == ("out",)
+    return script if _PLAIN_PATH.fullmatch(script) and not made_here else None

@@ -60,6 +60,7 @@ def _show_all(view: View | None, *, as_json: bool) -> None:
                 "home": str(Home.find().root),
                 "writer": None if view is None else _describe_writer(view),
                 "runs": [_describe(view, run) for run in runs if view is not None],
+                "releases": [] if view is None else _describe_releases(view),
             }
         )
         return
@@ -73,7 +74,36 @@ def _show_all(view: View | None, *, as_json: bool) -> None:
         done = progress(job) if run.ended_at is None else _phases_done(view, run)
         table.add_row(run.run, job.request.phase, done, where(job.place), _standing(view, run))
     console.print(table)
+    if view.state.releases:
+        console.print()
+        shelf = columns("release", "channel", "number", "run", "since")
+        for release in _describe_releases(view):
+            shelf.add_row(
+                *(plain(str(release[name])) for name in ("name", "channel", "number", "run_id", "since"))
+            )
+        console.print(shelf)
     _show_writer(console, view)
+
+
+def _describe_releases(view: View) -> list[dict[str, object]]:
+    """What each channel holds now, with where its files are."""
+    described = []
+    for known in view.state.releases.values():
+        name, channel = str(known["name"]), str(known["channel"])
+        current = view.session.shelf.current(name, channel)
+        path = view.session.shelf.path(current) if current is not None else None
+        described.append(
+            {
+                "name": name,
+                "channel": channel,
+                "number": known["number"],
+                "run_id": known["run"],
+                "by": known["by"],
+                "since": iso(float(str(known["at"]))),
+                "path": None if path is None else str(path),
+            }
+        )
+    return described
 
 
 def _phases_done(view: View, run: Run) -> str:

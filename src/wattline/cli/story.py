@@ -102,19 +102,18 @@ def _tell_step(record: StepRecord, run: Run, chosen: dict[str, Job]) -> Iterator
         entry = _tell_event(event, run, chosen)
         if entry is not None:
             yield entry
-    acted = {action.job for action in record.decision.actions}
-    for action in record.decision.actions:
+    decision = record.decision
+    acted = {action.job for action in decision.actions}
+    for action in decision.actions:
         if action.job in chosen:
-            yield _tell_action(action, record.decision)
+            yield _tell_action(action, decision)
     for job in chosen:
         kept_back = tuple(
-            verdict
-            for verdict in record.decision.verdicts
-            if verdict.job == job and verdict.outcome in _KEPT_BACK
+            verdict for verdict in decision.verdicts if verdict.job == job and verdict.outcome in _KEPT_BACK
         )
         if kept_back and job not in acted:
             say = "; ".join(verdict.sentence() for verdict in kept_back)
-            yield Entry(at=record.decision.at, what=WAITS, job=job, say=say, verdicts=kept_back)
+            yield Entry(at=decision.at, what=WAITS, job=job, say=say, verdicts=kept_back)
 
 
 def _tell_event(event: Event, run: Run, chosen: dict[str, Job]) -> Entry | None:

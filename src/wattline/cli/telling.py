@@ -24,9 +24,9 @@ def tell(session: Session, event: Released) -> bool:
             return False
         events = session.requests()
         state.fold(events)
-        decision = Decision(at=max(time.time(), state.at))
-        StepJournal(session.store.journal, session.answered).append(events, state.digest(), decision)
-        state.settle(decision)
+        nothing = Decision(at=max(time.time(), state.at))
+        journal = StepJournal(session.store.journal, session.answered)
+        journal.append(events, state.digest(), nothing, decided=False)
     finally:
         if lease.held is not None:
             lease.release(lease.held)

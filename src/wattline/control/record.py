@@ -11,6 +11,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     digest: str  # of the state after folding the events
     decision: Decision
+    decided: bool = True  # False: only taken note of, between turns, by a process that does not conduct
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -38,7 +38,8 @@ def refold(
     """The state after these steps, without deciding anything again; None where nothing was adopted yet."""
     for seq, record in steps:
         state = _fold(state, seq, record, documents)
-        state.settle(record.decision)
+        if record.decided:
+            state.settle(record.decision)
     return state
 
 
@@ -50,9 +51,9 @@ def replay(
     for seq, record in steps:
         state = _fold(state, seq, record, documents)
         if state.digest() != record.digest:
-            yield Drift(
-                seq=seq, at=record.decision.at, what="state", recorded=record.digest, derived=state.digest()
-            )
+            yield Drift(seq=seq, at=state.at, what="state", recorded=record.digest, derived=state.digest())
+        if not record.decided:
+            continue
         in_force = policy or documents.policy(state.adopted["policy_sha256"])
         derived = decide(Snapshot(state, record.decision.at), in_force)
         was, now = encode_decision(record.decision), encode_decision(derived)

@@ -82,7 +82,7 @@ def _attempt_started(state: Tables, event: events.AttemptStarted) -> None:
     first = event.at if job.first_started_at is None else job.first_started_at
     job = replace(job, started_at=event.at, first_started_at=first)
     if job.state is JobState.STARTING:  # it may be on its way out already
-        job = replace(job, state=JobState.RUNNING, since=event.at)
+        job = replace(job, state=JobState.RUNNING, since=event.at, say="")
     state.put(job)
 
 

@@ -1,4 +1,4 @@
-"""What happened, what is handed over, and which texts are in force: events and documents that survive.
+"""What happened and what is handed over: events that survive, and files by digest.
 
 `open_store` opens a database; `MemoryJournal` keeps the same journal without one; `ObjectStore` keeps files.
 What needs SQLAlchemy is loaded when it is first asked for: the twin keeps its journal in memory, and should
@@ -16,14 +16,12 @@ from wattline.store.process import ProcessIdentity
 from wattline.store.records import Entry, Journal, Record, Snapshot
 
 if TYPE_CHECKING:
-    from wattline.store.documents import Document
     from wattline.store.inbox import Inbox, Message, Receipt
     from wattline.store.lease import LeaseInfo, Token, WriterLease
     from wattline.store.opening import Store, open_store
 
 __all__ = [
     "Digest",
-    "Document",
     "Entry",
     "Inbox",
     "Journal",
@@ -45,7 +43,6 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Document": "documents",
     "Inbox": "inbox",
     "LeaseInfo": "lease",
     "Message": "inbox",

@@ -12,8 +12,6 @@ from sqlalchemy.exc import ArgumentError
 
 from wattline.errors import UsageError
 from wattline.store.database import Database
-from wattline.store.digest import Digest
-from wattline.store.documents import Document, read_document, write_document
 from wattline.store.inbox import Inbox
 from wattline.store.journal import SqlJournal
 from wattline.store.lease import WriterLease
@@ -24,23 +22,13 @@ DATABASE_NAME = "wattline.db"
 
 
 class Store:
-    """Journal, lease, inbox and documents of one database."""
+    """Journal, lease and inbox of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.lease = WriterLease(database)
         self.journal: Journal = SqlJournal(database, self.lease)
         self.inbox = Inbox(database)
-
-    def put_document(self, kind: str, name: str, text: str) -> Digest:
-        """Make a text the one in force under a name, and return the digest that names this version."""
-        with self._database.writing() as connection:
-            return write_document(connection, kind, name, text)
-
-    def get_document(self, kind: str, name: str, digest: str | None = None) -> Document | None:
-        """The text in force, or the version that `digest` names; None if there is none."""
-        with self._database.reading() as connection:
-            return read_document(connection, kind, name, digest)
 
     def close(self) -> None:
         """Release the lease, if it is held here, and let go of the database."""

@@ -19,7 +19,6 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    Text,
     column,
     table,
 )
@@ -93,14 +92,4 @@ Index(
     inbox.c.position,
     sqlite_where=inbox.c.settled_seq.is_(None),
     postgresql_where=inbox.c.settled_seq.is_(None),
-)
-
-documents = Table(
-    "documents",
-    metadata,
-    Column("kind", String(200), primary_key=True),
-    Column("name", String(200), primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("digest", String(71), nullable=False),
-    Column("text", Text, nullable=False),
 )

@@ -25,13 +25,14 @@ class StepJournal:
         self._journal = journal
         self._answered = answered
 
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
+    def append(
+        self, events: Sequence[Event], digest: str, decision: Decision, *, decided: bool = True
+    ) -> None:
         """A turn in which nothing came in and nothing was decided leaves no record."""
         answered = self._answered()
-        idle = not (events or answered or decision.actions or decision.verdicts)
-        if idle and not (decision.eased or decision.pressed or decision.stuck):
+        if not (events or answered) and _is_idle(decision):
             return
-        record = StepRecord(events=tuple(events), digest=digest, decision=decision)
+        record = StepRecord(events=tuple(events), digest=digest, decision=decision, decided=decided)
         projects = {event.project for event in events if event.project}
         actors = {event.actor for event in events}
         entry = Entry(
@@ -43,6 +44,10 @@ class StepJournal:
             payload=encode_step(record),
         )
         self._journal.append([entry], settle=answered)
+
+
+def _is_idle(decision: Decision) -> bool:
+    return not (decision.actions or decision.verdicts or decision.eased or decision.pressed or decision.stuck)
 
 
 def read_steps(journal: Journal, after_seq: int = 0) -> Iterator[tuple[int, StepRecord]]:

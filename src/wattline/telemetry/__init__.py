@@ -1,7 +1,6 @@
-"""Meters to readings: emulated, NVML and the host itself."""
+"""Meters to readings: emulated and NVML."""
 
 from wattline.telemetry.emulated import EmulatedFacility
-from wattline.telemetry.host import HostMeter
 from wattline.telemetry.nvml import (
     NvmlDevice,
     NvmlUnavailableError,
@@ -13,7 +12,6 @@ from wattline.telemetry.reading import Reading
 
 __all__ = [
     "EmulatedFacility",
-    "HostMeter",
     "NvmlDevice",
     "NvmlUnavailableError",
     "Reading",

@@ -16,7 +16,6 @@ def upgrade() -> None:
     _create_snapshots()
     _create_writer_lease()
     _create_inbox()
-    _create_documents()
 
 
 def _create_journal() -> None:
@@ -91,14 +90,3 @@ def _create_inbox() -> None:
     )
     pending = sa.text("settled_seq IS NULL")
     op.create_index("inbox_pending", "inbox", ["position"], sqlite_where=pending, postgresql_where=pending)
-
-
-def _create_documents() -> None:
-    op.create_table(
-        "documents",
-        sa.Column("kind", sa.String(200), primary_key=True),
-        sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("digest", sa.String(71), nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
-    )
