@@ -7,6 +7,7 @@ import pytest
 
 from building import a_facility, a_site
 from wattline.engines import LocalEngine
+from wattline.errors import UnavailableError
 from wattline.live import Meters
 from wattline.live.meters import read_meter, write_meter
 from wattline.spec import Faults
@@ -86,6 +87,22 @@ def test_real_meters_are_told_beside_the_emulated_ones(engine: Listening) -> Non
     (event,) = meters.read(0.0)
     assert isinstance(event, Measured)
     assert (event.source, event.readings) == ("nvml", (("host/gpu0", "gpu_watts", 123.457),))
+
+
+def test_a_real_meter_that_falls_silent_is_told_once_and_one_that_never_spoke_is_an_error(
+    engine: Listening,
+) -> None:
+    def read(at: float) -> list[Reading]:
+        if 2.0 <= at < 4.0:
+            raise UnavailableError("nvml: the driver does not answer")
+        return [Reading("host/gpu0", "gpu_watts", 100.0 * at, at, "nvml")]
+
+    meters = Meters(EmulatedFacility(a_facility(a_site()), (), 0, 0.0), engine, read)
+    told = {at: [type(event).__name__ for event in meters.read(float(at))] for at in range(5)}
+    assert told == {0: ["Measured"], 1: ["Measured"], 2: ["Noticed"], 3: [], 4: ["Measured"]}
+    late = Meters(EmulatedFacility(a_facility(a_site()), (), 0, 0.0), engine, read)
+    with pytest.raises(UnavailableError, match="does not answer"):
+        late.read(2.0)
 
 
 def test_a_cap_slows_the_real_process_and_is_told_to_it_once(engine: Listening, tmp_path: Path) -> None:

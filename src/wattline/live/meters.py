@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from wattline.engines import Engine
+from wattline.errors import UnavailableError
 from wattline.live.hearing import read_number
 from wattline.state import Measured, Noticed
 from wattline.telemetry import EmulatedFacility, Reading
@@ -32,6 +33,7 @@ class Meters:
         self.emulated = emulated
         self._engine = engine
         self._real = real
+        self._real_works: bool | None = None  # None: not asked yet
         self._next_at = 0.0
         self._told: dict[tuple[str, str], tuple[float, float]] = {}
         self._folders: dict[str, Path] = {}
@@ -72,9 +74,7 @@ class Meters:
         if at < self._next_at:
             return events
         self._next_at = at + _PERIOD_SECONDS
-        found = list(self.emulated.readings(at))
-        if self._real is not None:
-            found += self._real(at)
+        found = [*self.emulated.readings(at), *self._read_real(at, events)]
         moved = [reading for reading in found if self._moved(reading)]
         by_source: dict[str, list[tuple[str, str, float]]] = {}
         for reading in moved:
@@ -86,6 +86,23 @@ class Meters:
         for attempt, folder in self._folders.items():
             events += self._keep(attempt, folder, at)
         return events
+
+    def _read_real(self, at: float, events: list[Measured | Noticed]) -> list[Reading]:
+        """A meter that was never there is an error; one that falls silent only leaves its readings to age."""
+        if self._real is None:
+            return []
+        try:
+            found = list(self._real(at))
+        except UnavailableError as error:
+            if self._real_works is None:
+                raise
+            if self._real_works:
+                say = f"{error.message}; what it said last counts until it is too old"
+                events.append(Noticed(at=at, subject="meters", say=say))
+            self._real_works = False
+            return []
+        self._real_works = True
+        return found
 
     def _keep(self, attempt: str, folder: Path, at: float) -> list[Noticed]:
         """A script may remove its folder, and a disk may be full: that costs the count, not the run."""
