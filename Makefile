@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-HOME_DIR := .wattline/demo
 
 .PHONY: help demo test check format bench soak clean
 

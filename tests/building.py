@@ -79,6 +79,7 @@ def a_site(
     rack_cap_watts: float = 1e6,
     feeds_watts: Sequence[float] = (1e9,),
     redundant: bool = False,
+    loops: int = 1,
     loop_watts: float = 1e9,
     supply_celsius: float = 20.0,
     approach_kelvin: float = 10.0,
@@ -88,8 +89,12 @@ def a_site(
     usd_per_kwh: float = 0.1,
     telemetry: str = "nvml",
 ) -> Site:
-    """One hall. `nvml` meters no racks, so only claims count; `emulated` meters everything."""
+    """One hall; its racks take turns on its loops.
+
+    `nvml` meters no racks, so only claims count; `emulated` meters everything.
+    """
     kind = device or a_device()
+    loop_names = [f"{name}/loop", *(f"{name}/loop-{number}" for number in range(2, loops + 1))]
     feeds = tuple(
         Supply(name=f"{name}/feed-{letter}", rating_watts=watts, continuous_fraction=1.0)
         for letter, watts in zip("abcd", feeds_watts, strict=False)
@@ -98,15 +103,16 @@ def a_site(
         name=name,
         region=region,
         supplies=feeds,
-        loops=(
+        loops=tuple(
             Loop(
-                name=f"{name}/loop",
+                name=loop,
                 kind=CoolingKind.AIR,
                 capacity_watts=loop_watts,
                 supply_celsius=supply_celsius,
                 approach_kelvin=approach_kelvin,
                 time_constant_seconds=time_constant_seconds,
-            ),
+            )
+            for loop in loop_names
         ),
         racks=tuple(
             Rack(
@@ -115,7 +121,7 @@ def a_site(
                 cap_watts=rack_cap_watts,
                 supplies=tuple(feed.name for feed in feeds),
                 redundant=redundant,
-                loop=f"{name}/loop",
+                loop=loop_names[(rack - 1) % loops],
                 switch=f"{name}/r{rack}",
                 nodes=tuple(
                     Node(

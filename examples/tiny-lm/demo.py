@@ -33,17 +33,17 @@ def main() -> int:
             return 1
         plain = sha256(Path(name) / "undisturbed" / "out" / MODEL)
     released = released_sha256(wattline)
-    print(f"\nundisturbed  {plain}  ({MODEL}, trained without Wattline)")
-    print(f"released     {released}  ({MODEL}, capped, shrunk, paused and moved)")
+    print(f"\n{MODEL}, sha256, trained undisturbed and without Wattline:\n  {plain}")
+    print(f"{MODEL}, sha256, released after being capped, shrunk, paused and moved:\n  {released}")
     if plain != released:
         print("the two models differ", file=sys.stderr)
         return 1
     print("Bit-identical: the fault cost time, and nothing else.\n")
     shown = os.path.relpath(wattline)
     print("Try next:")
-    print(f"  {shown} explain train      why it was capped, shrunk, paused and moved, with numbers")
-    print(f"  {shown} lineage tiny-lm    the chain behind the release, every hash verified")
-    print(f"  {shown} facility show      the two sites and their headroom")
+    print(f"  {shown} explain train    why it moved, with numbers")
+    print(f"  {shown} lineage tiny-lm  the chain behind the release, verified")
+    print(f"  {shown} facility show    the two sites and their headroom")
     return 0
 
 

@@ -38,7 +38,9 @@ class Kind:
                 raise QuantityError(f"a {self.name} needs a unit, such as {self.example}")
             amount = number
         elif unit in self.worth:
-            amount = number * self.worth[unit]
+            worth = self.worth[unit]
+            # 70 / 100 is 0.7; 70 × 0.01 is not.
+            amount = number * worth if worth >= 1 else number / round(1 / worth)
         else:
             known = ", ".join(self.worth)
             raise QuantityError(f"unknown unit {unit!r} for a {self.name}; known units: {known}")

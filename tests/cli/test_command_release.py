@@ -51,7 +51,7 @@ def test_a_channel_is_asked_for_where_there_are_two(ran: str, wattline: Wattline
         assert wattline("promote", ran, "--approved-by", "ada", "--to", channel).code == 0
     unclear = wattline("rollback", "small")
     assert unclear.code == 2
-    assert "production, staging" in unclear.err
+    assert "small:production or small:staging" in unclear.err
     assert "did you mean staging?" in wattline("rollback", "small", "--channel", "stagin").err
 
 

@@ -59,7 +59,7 @@ def test_a_run_that_joins_cannot_bring_another_facility(desk: Desk, tmp_path: Pa
     wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
     second = other.run("--facility", "three-sites")
     assert second.code == 2
-    assert "runs on facility 'lab', not on 'three-sites'" in second.err
+    assert "runs with the facility 'lab', not with 'three-sites'" in second.err
     assert "leave --facility out" in second.err
     assert end(first, signal.SIGINT).code == 130
     assert [run.pipeline for run in desk.state().runs.values()] == ["small"]
@@ -71,7 +71,8 @@ def test_a_follower_that_is_interrupted_pauses_its_own_run_alone(desk: Desk, tmp
     other.training(steps=600, seconds=0.1)
     first = desk.start()
     wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
-    second = other.start("--run", "ignored-without-resume")
+    (other.folder / "policy.yaml").unlink()  # what is in force where it joins
+    second = other.start()
     wait_until(lambda: any(_steps(path) for path in desk.home.glob("runs/*/train/1/reports.jsonl")), second)
     paused = end(second, signal.SIGINT)
     assert paused.code == 130

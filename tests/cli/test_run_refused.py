@@ -68,7 +68,8 @@ def test_everything_that_preflight_finds_is_told_at_once_and_nothing_runs(desk: 
     assert ran.out == ""
     found = hashlib.sha256(b"other words\n").hexdigest()
     for said in (
-        "preflight of small failed: metadata: the policy requires intended_use, image",
+        "metadata: the policy requires intended_use, image",
+        "preflight of small failed: metadata, data words, data more, params, entry train\n",
         f"data words: words.txt has sha256 {found}, the pipeline says {pinned}; restore the file, or pin",
         f"{desk.folder / 'more.txt'} does not exist",
         f"{desk.folder / 'params.json'} does not exist",

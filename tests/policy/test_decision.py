@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from building import (
@@ -27,7 +28,7 @@ from building import (
 from wattline.control import encode_decision
 from wattline.policy import decide, ladder_of
 from wattline.spec import Priority
-from wattline.state import ENDED, Ending, JobState, Snapshot, dump_state, load_state
+from wattline.state import ENDED, Acknowledged, Ending, JobState, Snapshot, dump_state, load_state
 
 
 def busy() -> Hall:
@@ -195,6 +196,43 @@ def test_a_job_that_failed_waits_longer_each_time(restarts: int, backoff_seconds
     assert kinds(hall.decide()) == [("start", "r1/train")]
 
 
+def test_no_backoff_is_longer_than_ten_minutes() -> None:
+    hall = a_world()
+    hall.run(a_job(restart_max=5000))
+    hall.state.put(msgspec.structs.replace(hall.job(), restarts=4000))
+    hall.ended("r1/train", Ending.FAILED)
+    assert hall.decide().revisit_at == hall.at + 600
+
+
+@pytest.mark.parametrize(("losses", "backoff_seconds"), [(1, 0.0), (2, 10.0), (3, 20.0), (12, 600.0)])
+def test_a_job_that_is_lost_again_and_again_waits_longer_each_time(
+    losses: int, backoff_seconds: float
+) -> None:
+    hall = a_world()
+    hall.run(a_job())
+    for n in range(losses):
+        hall.ended("r1/train", Ending.LOST)
+        if n < losses - 1:
+            hall.wait(1000)
+            hall.obey(hall.decide())
+    if backoff_seconds:
+        decision = hall.decide()
+        assert (kinds(decision), decision.revisit_at) == ([], hall.at + backoff_seconds)
+        hall.wait(backoff_seconds)
+    assert kinds(hall.decide()) == [("start", "r1/train")]
+
+
+def test_a_job_that_ran_for_long_before_it_was_lost_starts_again_at_once() -> None:
+    hall = a_world()
+    hall.run(a_job())
+    for _ in range(4):
+        hall.wait(3600)
+        hall.ended("r1/train", Ending.LOST)
+        decision = hall.decide()
+        assert kinds(decision) == [("start", "r1/train")]
+        hall.obey(decision)
+
+
 def test_a_job_fails_for_good_after_as_many_restarts_as_it_has() -> None:
     hall = a_world()
     hall.run(a_job(restart_max=1))
@@ -277,6 +315,60 @@ def test_an_action_nobody_answers_is_asked_again_and_in_the_end_stopped_for() ->
     assert len({action.id for decision in hall.decisions for action in decision.actions}) == 2
     hall.ended("r1/train", Ending.NOT_STARTED)
     assert not hall.state.flights
+
+
+def test_a_start_that_somebody_is_at_is_not_taken_for_silence() -> None:
+    hall = a_world()
+    hall.submit(a_job())
+    (start,) = hall.decide().actions
+    for _ in range(10):
+        hall.wait(59)
+        hall.fold(Acknowledged(at=hall.at, action=start.id))
+        decision = hall.decide()
+        assert (kinds(decision), decision.revisit_at) == ([], hall.at + 60)
+    assert hall.job().state is JobState.STARTING
+
+
+def test_a_job_that_was_stopped_for_its_silence_goes_on_elsewhere() -> None:
+    hall = a_world()
+    hall.submit(a_job(restart_max=0))
+    for _ in range(3):
+        hall.decide()
+        hall.wait(60)
+    assert kinds(hall.decide()) == [("stop", "r1/train")]
+    hall.ended("r1/train", Ending.STOPPED)
+    assert hall.job().state is JobState.WAITING
+    assert hall.job().past[-1].ending is Ending.LOST
+    assert hall.job().say == "start was not answered 3 times"
+    assert kinds(hall.decide()) == [("start", "r1/train")]
+
+
+def test_a_stop_that_failed_is_not_tried_again_at_once() -> None:
+    hall = a_world()
+    hall.submit(a_job())
+    for _ in range(3):
+        hall.decide()
+        hall.wait(60)
+    hall.failed(hall.decide().actions[0])
+    decision = hall.decide()
+    assert (kinds(decision), decision.revisit_at) == ([], hall.at + 60)
+    hall.wait(60)
+    assert kinds(hall.decide()) == [("stop", "r1/train")]
+
+
+def test_a_pause_that_failed_is_asked_for_again_after_a_while() -> None:
+    hall = a_world()
+    hall.run(a_job(checkpoints=True))
+    hall.wait(100)
+    hall.asked("r1/train", "pause")
+    hall.failed(hall.decide().actions[0])
+    for seconds in (0, 1, 28):
+        hall.wait(seconds)
+        decision = hall.decide()
+        assert kinds(decision) == []
+    assert decision.revisit_at == hall.at + 1
+    hall.wait(1)
+    assert kinds(hall.decide()) == [("pause", "r1/train")]
 
 
 def test_a_stop_that_failed_leaves_the_job_as_it_was() -> None:

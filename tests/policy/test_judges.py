@@ -267,12 +267,45 @@ def test_a_quota_counts_what_was_used_and_what_is_promised_until_the_week_ends()
     assert kinds(hall.decide()) == [("start", "r2/train")]
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(3600.0, START), (3601.0, REFUSE), (None, START)])
-def test_a_class_may_bound_how_long_a_job_runs(seconds: float | None, expected: str) -> None:
+def test_a_job_that_comes_back_asks_only_for_the_time_it_has_left() -> None:
+    """Of 100 GPU-hours 80 are promised; 24 of them are used when it is paused, and 56 asked for again."""
+    hall = a_world(policy=a_policy(teams=team(gpu_hours=100.0)))
+    hall.run(a_job(gpus=8, checkpoints=True, max_duration_seconds=36_000.0))
+    hall.wait(3 * 3600)
+    hall.asked("r1/train", "pause")
+    hall.decide()
+    hall.ended("r1/train", Ending.PAUSED, Usage(gpu_hours=24.0))
+    hall.asked("r1/train", "resume")
+    assert kinds(hall.decide()) == [("resume", "r1/train")]
+    assert hall.state.accounts["nlp"].promised["r1/train"].gpu_hours == 56.0
+
+
+def test_a_job_that_has_less_time_left_is_not_held_by_one_of_its_kind_that_has_more() -> None:
+    hall = a_world(policy=a_policy(teams=team(gpu_hours=100.0)))
+    asks: dict[str, Any] = {"gpus": 8, "max_duration_seconds": 36_000.0}
+    hall.run(a_job("r1/train", **asks))
+    hall.submit(a_job("r0/train", **asks))
+    hall.decide()
+    hall.wait(3 * 3600)
+    hall.ended("r1/train", Ending.LOST, Usage(gpu_hours=24.0))
+    assert kinds(hall.decide()) == [("start", "r1/train")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rules"), [(3600.0, []), (3601.0, ["duration.class"]), (None, ["duration.missing"])]
+)
+def test_a_class_may_bound_how_long_a_job_runs(seconds: float | None, rules: list[str]) -> None:
     hall = a_world(policy=a_policy(classes={"build": {"max_duration": "1h"}}))
     request = a_job(scheduling_class="build", max_duration_seconds=seconds)
-    assert against(hall, request) == ([] if expected == START else ["duration.class"])
-    assert outcome_of(hall, request) == expected
+    assert against(hall, request) == rules
+    assert outcome_of(hall, request) == (REFUSE if rules else START)
+
+
+def test_a_class_with_a_bound_says_what_to_write() -> None:
+    hall = a_world(policy=a_policy(classes={"build": {"max_duration": "1h"}}))
+    verdict = verdict_on(hall, a_job(scheduling_class="build"), "duration.missing")
+    assert verdict.say == "jobs of class build run 1 h at most"
+    assert verdict.change == "set constraints.max_duration to 1 h or less, or change the class"
 
 
 def test_a_hard_quota_needs_to_know_how_long_a_job_may_run() -> None:
@@ -348,6 +381,35 @@ def test_a_gpu_whose_temperature_is_too_old_is_taken_to_be_at_its_limit() -> Non
     assert outcome_of(hall, request) == WAIT
     hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 40.0)
     assert kinds(hall.decide()) == [("start", "r1/train")]
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_node_that_is_hot_or_silent_does_not_hide_a_cool_one_of_its_rack(silent: bool) -> None:
+    hall = a_world(a_site(nodes=2))
+    hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 40.0 if silent else 84.0)
+    hall.wait(31 if silent else 0)
+    hall.read("zurich/r1-n2/gpu0", "gpu_celsius", 40.0)
+    hall.run(a_job())
+    assert str(hall.job().place) == "zurich/r1-n2×1"
+
+
+def test_a_gpu_that_was_read_too_long_ago_says_so_and_nothing_that_contradicts_it() -> None:
+    hall = a_world(a_site(nodes=1))
+    hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 40.0)
+    hall.wait(60)
+    verdict = verdict_on(hall, a_job(), "heat.throttle")
+    assert verdict.say == "zurich/r1-n1 was last read too long ago and counts as at its limit"
+    assert verdict.change == "zurich/r1-n1 is read again"
+    assert verdict.numbers["unread_seconds"] == 60.0
+    assert not {"short_by_celsius", "throttles_after_minutes"} & set(verdict.numbers)
+
+
+def test_a_gpu_that_is_too_hot_to_begin_with_says_how_hot() -> None:
+    hall = a_world(a_site(nodes=1))
+    hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 90.0)
+    verdict = verdict_on(hall, a_job(), "heat.throttle")
+    assert verdict.numbers["now_celsius"] == 90.0
+    assert "short_by_celsius" not in verdict.numbers
 
 
 def test_what_meters_say_beyond_the_claims_is_not_free() -> None:

@@ -333,3 +333,73 @@ def test_stopping_costs_what_was_not_saved(saved_last: str) -> None:
     if saved_last == "r1/train":
         hall.saved("r1/train")
     assert kinds(turn(hall, 1.2, seconds=1)) == [("stop", saved_last)]
+
+
+def test_a_batch_is_not_restored_where_that_would_press_again() -> None:
+    """A hall that answers: the rack may draw 2.4 kW, the job draws 3.2, and 1.6 with half its batch."""
+    hall = a_hall(gpus=8, ladder=a_ladder({"shrink_batch": "50%"}))
+    hall.read("zurich/r1", "cap_watts", 2400.0)
+
+    def lived(turns: int) -> list[float]:
+        actions = [
+            action
+            for _ in range(turns)
+            for action in turn(hall, 3200.0 * hall.job().in_flight_fraction / CAP_WATTS).actions
+        ]
+        return [action.fraction for action in actions]
+
+    assert lived(40) == [0.5]
+    hall.read("zurich/r1", "cap_watts", CAP_WATTS)
+    assert lived(10) == [1.0]
+
+
+def test_a_batch_is_restored_where_no_meter_tells_and_all_that_was_promised_fits() -> None:
+    hall = a_world(a_site(nodes=1, rack_cap_watts=3600.0), policy=POLICY)
+    hall.run(a_job(gpus=8, ladder=a_ladder({"shrink_batch": "50%"})))
+    hall.read("zurich/r1", "cap_watts", 3000.0)
+    hall.obey(hall.decide())
+    assert hall.job().in_flight_fraction == 0.5
+    hall.wait(1)
+    hall.read("zurich/r1", "cap_watts", 3600.0)
+    for _ in range(3):
+        hall.wait(120)
+        hall.obey(hall.decide())
+    assert hall.job().in_flight_fraction == 1.0
+
+
+def test_a_job_that_has_just_taken_load_back_is_no_relief_on_its_way() -> None:
+    hall = a_hall(ladder=a_ladder({"cap_power": "90%"}, {"cap_power": "80%"}))
+    turn(hall, 1.01)
+    turn(hall, 1.01)
+    for _ in range(5):
+        turn(hall, 0.5)
+    assert hall.job().rung == 0
+    assert kinds(turn(hall, 1.005, seconds=1)) == [("cap_power", "r1/train")]
+
+
+def test_taking_load_back_does_not_use_up_the_number_of_jobs_that_give_way_at_once() -> None:
+    hall = a_world(
+        a_site(racks=2, nodes=1, gpus=2, rack_cap_watts=CAP_WATTS, telemetry="emulated"),
+        policy=a_policy(thresholds={"jobs_per_response": 1}),
+    )
+
+    def turn_at(first: float, second: float) -> list[tuple[str, str]]:
+        hall.wait(30)
+        draw(hall, first)
+        hall.read("zurich/r2", "rack_watts", second * CAP_WATTS)
+        decision = hall.decide()
+        hall.obey(decision)
+        return kinds(decision)
+
+    turn_at(0.0, 0.0)
+    hall.run(*(a_job(f"r{n}/train", gpus=2, ladder=a_ladder({"cap_power": "50%"})) for n in (1, 2)))
+    assert turn_at(1.2, 0.5) == [("cap_power", "r1/train")]
+    assert [turn_at(0.5, 0.5) for _ in range(4)] == [[], [], [], []]
+    assert sorted(turn_at(0.5, 1.2)) == [("cap_power", "r1/train"), ("cap_power", "r2/train")]
+
+
+def test_a_job_that_moves_takes_its_share_of_the_quota_along() -> None:
+    """It was promised 555 of 600 GPU-hours; it does not need as many again elsewhere."""
+    policy = a_policy(teams={"nlp": {"quota": {"gpu_hours": 600}}})
+    hall = a_hall(ladder=a_ladder({"migrate": "any"}), policy=policy)
+    assert kinds(turn(hall, 1.2)) == [("pause", "r1/train")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from building import MONDAY, a_device, a_job, a_site, a_world
-from wattline.state import Ending, Usage, dump_state, load_state, week_ends_at
+from wattline.state import Ending, Usage, dump_state, load_state, seconds_left, week_ends_at
 from wattline.state.account import WEEK_SECONDS, week_of
 
 
@@ -47,3 +47,22 @@ def test_accounts_survive_a_dump() -> None:
     hall.run(a_job(max_duration_seconds=3600.0))
     loaded = load_state(hall.state.plant.facility, dump_state(hall.state))
     assert loaded.accounts == hall.state.accounts
+
+
+def test_the_time_that_earlier_attempts_ran_is_spent() -> None:
+    hall = a_world()
+    hall.run(a_job(max_duration_seconds=3600.0))
+    hall.wait(600)
+    hall.ended("r1/train", Ending.LOST)
+    assert seconds_left(hall.job()) == 3000.0
+    hall.decide()
+    hall.wait(600)
+    hall.ended("r1/train", Ending.LOST)  # it never started
+    assert seconds_left(hall.job()) == 3000.0
+
+
+def test_a_job_without_an_end_has_no_time_left_to_count() -> None:
+    hall = a_world()
+    hall.run(a_job())
+    hall.ended("r1/train", Ending.LOST)
+    assert seconds_left(hall.job()) is None

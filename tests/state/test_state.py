@@ -17,7 +17,7 @@ from building import (
     assert_ledger_is_true,
     kinds,
 )
-from wattline.errors import RefusedError, UnavailableError
+from wattline.errors import RefusedError
 from wattline.state import (
     Acknowledged,
     ActionKind,
@@ -30,6 +30,7 @@ from wattline.state import (
     Measured,
     Progressed,
     RunSubmitted,
+    SnapshotUnusableError,
     State,
     Ticked,
     Usage,
@@ -230,6 +231,34 @@ def test_a_failed_cap_does_not_bring_back_a_job_that_is_being_paused() -> None:
     assert hall.job().state is JobState.PAUSING
 
 
+def test_an_answer_to_a_beginning_or_a_pause_restarts_its_clock_unless_it_is_late() -> None:
+    hall = a_world()
+    hall.submit(a_job(checkpoints=True))
+    (start,) = hall.decide().actions
+    hall.fold(Acknowledged(at=MONDAY - 1, action=start.id))
+    assert hall.state.flights[start.id].issued_at == MONDAY
+    hall.wait(60)
+    assert hall.decide().actions == (start,)
+    hall.wait(9)
+    hall.fold(Acknowledged(at=hall.at, action=start.id))
+    assert (hall.state.flights[start.id].issued_at, hall.state.flights[start.id].tries) == (hall.at, 1)
+    hall.started("r1/train")
+    hall.asked("r1/train", "pause")
+    (pause,) = hall.decide().actions
+    hall.wait(9)
+    hall.fold(Acknowledged(at=hall.at, action=pause.id))
+    assert hall.state.flights[pause.id].issued_at == hall.at
+
+
+def test_only_the_end_of_its_attempt_answers_a_stop() -> None:
+    hall = running()
+    hall.asked("r1/train", "cancel")
+    (stop,) = hall.decide().actions
+    before = hall.state.digest()
+    hall.fold(Acknowledged(at=MONDAY + 9, action=stop.id))
+    assert hall.state.digest() == before
+
+
 def test_a_state_cannot_move_to_another_facility_while_jobs_hold_claims() -> None:
     hall = running()
     with pytest.raises(RefusedError, match="1 jobs still hold claims"):
@@ -242,7 +271,14 @@ def test_a_state_cannot_move_to_another_facility_while_jobs_hold_claims() -> Non
 def test_a_dump_that_was_altered_is_not_loaded() -> None:
     hall = running()
     data = dump_state(hall.state)
-    with pytest.raises(UnavailableError, match="its digest is"):
+    with pytest.raises(SnapshotUnusableError, match="its digest is"):
         load_state(hall.state.plant.facility, data.replace(b'"owner":"nlp"', b'"owner":"eve"'))
-    with pytest.raises(UnavailableError, match="cannot be read"):
+    with pytest.raises(SnapshotUnusableError, match="cannot be read"):
         load_state(hall.state.plant.facility, b"{}")
+
+
+def test_a_dump_of_another_version_is_not_loaded() -> None:
+    hall = running()
+    data = dump_state(hall.state).replace(b'"version":1', b'"version":2')
+    with pytest.raises(SnapshotUnusableError, match="is of version 2, this code reads 1"):
+        load_state(hall.state.plant.facility, data)

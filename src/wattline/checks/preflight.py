@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -39,8 +40,13 @@ class Preflight:
         return all(check.outcome != "fail" for check in self.checks)
 
 
-def preflight(pipeline: Pipeline, policy: Policy, folder: Path) -> Preflight:
-    """Every check, also after one has failed: people mend a list faster than a drip of single faults."""
+def preflight(
+    pipeline: Pipeline, policy: Policy, folder: Path, *, source: Collection[str] | None = None
+) -> Preflight:
+    """Every check, also after one has failed: people mend a list faster than a drip of single faults.
+
+    `source` names the files that travel with the run; a script that Git ignores is there and still missing.
+    """
     data_sha256: dict[str, str] = {}
     checks = [*_check_metadata(pipeline, policy), *_check_data(pipeline, folder, data_sha256)]
     params_sha256 = None
@@ -50,7 +56,7 @@ def preflight(pipeline: Pipeline, policy: Policy, folder: Path) -> Preflight:
             checks.append(Check(check="params", outcome="pass", message=f"{pipeline.params} is there"))
         except WattlineError as error:
             checks.append(Check(check="params", outcome="fail", message=str(error)))
-    checks += _check_entry_points(pipeline, folder)
+    checks += _check_entry_points(pipeline, folder, source)
     return Preflight(checks=tuple(checks), data_sha256=data_sha256, params_sha256=params_sha256)
 
 
@@ -85,7 +91,7 @@ def _check_data(pipeline: Pipeline, folder: Path, data_sha256: dict[str, str]) -
             yield Check(check=name, outcome="pass", message=f"sha256 {found[:12]}… as pinned")
 
 
-def _check_entry_points(pipeline: Pipeline, folder: Path) -> Iterator[Check]:
+def _check_entry_points(pipeline: Pipeline, folder: Path, source: Collection[str] | None) -> Iterator[Check]:
     """Does the script that each phase names exist? Only plain `python script.py` can be told."""
     for name, phase in pipeline.phases.items():
         try:
@@ -98,7 +104,10 @@ def _check_entry_points(pipeline: Pipeline, folder: Path) -> Iterator[Check]:
         script = _script_of(words)
         if script is None:
             continue
-        if (folder / script).is_file():
+        if (folder / script).is_file() and source is not None and posixpath.normpath(script) not in source:
+            message = f"{script} is there but not in the source bundle; is it ignored by Git?"
+            yield Check(check=f"entry {name}", outcome="fail", message=message)
+        elif (folder / script).is_file():
             yield Check(check=f"entry {name}", outcome="pass", message=f"{script} is there")
         else:
             message = f"{phase.run!r} names {script}, which is not in {folder}"

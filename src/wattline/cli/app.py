@@ -48,7 +48,9 @@ def _show_version(asked: bool) -> None:
 def _top(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Say which version this is.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", metavar="", help="Say which version this is.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Training under real limits: power, heat, network, quota, cost and carbon."""
@@ -60,7 +62,9 @@ def init(
         str | None,
         typer.Option(help="The training script; train.py, main.py or the only one unless named."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over documents that are there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write over documents that are there.")
+    ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write wattline.yaml and facility.yaml for the training script in this folder and this machine."""
@@ -83,12 +87,18 @@ def run(
         Path | None, typer.Option(help="What breaks, where and when (emulated facilities).")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with this pipeline's newest run, if it has not ended.")
+        bool,
+        typer.Option(
+            "--resume", metavar="", help="Go on with this pipeline's newest run, if it has not ended."
+        ),
     ] = False,
     run_id: Annotated[
         str | None, typer.Option("--run", help="With --resume: which run; the newest by default.")
     ] = None,
     seed: Annotated[int, typer.Option(help="For what is random in an emulated facility.")] = 0,
+    approved_by: Annotated[
+        str | None, typer.Option(help="Who approved the run, for rules that speak of job.approved.")
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check, admit, place, train, gate and release a pipeline, here, embedded."""
@@ -103,6 +113,7 @@ def run(
             resume=resume,
             run_id=run_id,
             seed=seed,
+            approved_by=approved_by,
             as_json=output is Output.JSON,
         )
     )
@@ -134,7 +145,8 @@ def logs(
         int | None, typer.Option(help="Which attempt of a job; the newest by default.", min=1)
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until it has ended; Ctrl-C stops looking.")
+        bool,
+        typer.Option("--follow", "-f", metavar="", help="Go on until it has ended; Ctrl-C stops looking."),
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -156,10 +168,20 @@ def run_app() -> None:
     except WattlineError as error:
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 3)
+    finally:
+        _let_go()
+
+
+def _let_go() -> None:
+    """A reader that went away early (`| head -1`) must not change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _fail(message: str, exit_code: int) -> Never:

@@ -23,7 +23,7 @@ def show(
         ),
     ] = "lab",
     unfold: Annotated[
-        bool, typer.Option("--all", help="Every rack and node, also those that are alike.")
+        bool, typer.Option("--all", metavar="", help="Every rack and node, also those that are alike.")
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:

@@ -12,6 +12,7 @@ from wattline.cli.narrator import Narrator
 from wattline.cli.running import INTERRUPTED_EXIT_CODE, Asking, carry, find_resumable, submit
 from wattline.cli.session import open_session
 from wattline.cli.summary import describe_run, show_run
+from wattline.errors import UsageError
 
 _EXIT_CODES = {"succeeded": 0, "awaiting approval": 0, "gates unknown": 3}
 
@@ -25,12 +26,22 @@ def run_pipeline(
     resume: bool,
     run_id: str | None,
     seed: int,
+    approved_by: str | None,
     as_json: bool,
 ) -> int:
-    asking = Asking(pipeline=pipeline, facility=facility, policy=policy, faults=faults, seed=seed)
+    if run_id is not None and not resume:
+        raise UsageError("--run names a run to resume", hint="add --resume, or leave --run out")
+    asking = Asking(
+        pipeline=pipeline,
+        facility=facility,
+        policy=policy,
+        faults=faults,
+        seed=seed,
+        approved_by=approved_by,
+    )
     session = open_session()
     try:
-        with Narrator() as narrator:
+        with Narrator(session.home) as narrator:
             unfinished = find_resumable(session, asking, run_id) if resume else None
             event = submit(session, asking, narrator) if unfinished is None else None
             name = event.run if event is not None else unfinished.run if unfinished is not None else ""

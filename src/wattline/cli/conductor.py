@@ -10,11 +10,12 @@ from wattline.actuators import EmulatedActuator
 from wattline.cli.session import LEASE_SECONDS, Session, user
 from wattline.control import step
 from wattline.engines import LocalEngine
+from wattline.errors import WattlineError
 from wattline.facility import Facility
 from wattline.live import LiveWorld, Meters
 from wattline.release import DecisionRange, is_ready, judge_run, release_run
 from wattline.spec import Fault
-from wattline.state import ENDED, Asked, Decision, Event, Run, RunSubmitted, State
+from wattline.state import ENDED, Asked, Decision, Event, Run, RunConcluded, RunSubmitted, State
 from wattline.store.steps import StepJournal, read_steps
 from wattline.telemetry import EmulatedFacility, Reading, nvml_readings
 
@@ -42,6 +43,8 @@ class Conductor:
     ) -> None:
         self._session = session
         self._watcher = watcher
+        self._whole = False  # whether the state is the one that the journal leads to
+        self._turned: tuple[Sequence[Event], Decision] | None = None
         self._hears_others = True
         self._pending: list[Event] = [session.adopt(facility_digest, policy_digest, time.time())]
         assert session.state is not None
@@ -66,21 +69,16 @@ class Conductor:
         self._snapshot_at = time.monotonic() + _SNAPSHOT_EVERY_SECONDS
         self._pending += self.world.recover()
 
-    def submit(self, event: Event) -> None:
-        """Take in an event with the next turn."""
-        self._pending.append(event)
-
-    def ask(self, run: Run, want: str) -> None:
-        """Ask something of every job of a run that has not ended."""
-        for job_id in run.jobs:
-            if self.state.jobs[job_id].state not in ENDED:
-                self.submit(
-                    Asked(at=self.world.now(), actor=user(), project=run.project, job=job_id, want=want)
-                )
+    def submit(self, *events: Event) -> None:
+        """Take in events with the next turn."""
+        self._pending += events
 
     def turn(self) -> Decision:
         """One step, then what concerns whole runs."""
+        self._whole = False
         decision = step(self.world, self.state, self._policy, self)
+        self._whole = True
+        self._show()
         for run in list(self.state.runs.values()):
             if run.ended_at is None and is_ready(self.state, run):
                 self._conclude(run)
@@ -88,9 +86,14 @@ class Conductor:
         return decision
 
     def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
-        """The loop's journal: written first, then shown."""
+        """The loop's journal; what is written is shown once the turn is over."""
         self._journal.append(events, digest, decision)
-        self._watcher.turn(self.state, events, decision)
+        self._turned = (events, decision)
+
+    def _show(self) -> None:
+        if self._turned is not None:
+            self._watcher.turn(self.state, *self._turned)
+            self._turned = None
 
     def rest(self, decision: Decision) -> None:
         """Until something happens or is due."""
@@ -98,8 +101,12 @@ class Conductor:
 
     def abandon(self) -> None:
         """End all that runs now, without asking it, and write down that it has ended."""
-        for run in self.state.runs.values():
-            self.ask(run, "pause")  # so that nothing begins again before somebody wants it to
+        for job in self.state.jobs.values():
+            if job.state not in ENDED:  # so that nothing begins again before somebody wants it to
+                asked = Asked(
+                    at=self.world.now(), actor=user(), project=job.request.project, job=job.id, want="pause"
+                )
+                self._pending.append(asked)
         self._hears_others = False
         self.world.close()
         self._pending += self.world.recover()
@@ -108,13 +115,27 @@ class Conductor:
     def close(self) -> None:
         """End all that runs, and let the next reader start from here."""
         self.world.close()
-        self._session.save_snapshot()
+        if self._whole:
+            self._session.save_snapshot()
 
     def _requests(self) -> list[Event]:
         pending, self._pending = self._pending, []
         return [*pending, *self._session.requests()] if self._hears_others else pending
 
     def _conclude(self, run: Run) -> None:
+        """One run that cannot be concluded must not keep others from it."""
+        try:
+            self._pending += self._last_words(run)
+        except (WattlineError, OSError, LookupError, TypeError, ValueError) as error:
+            say = f"{type(error).__name__}: {error}"
+            self._pending.append(
+                RunConcluded(
+                    at=self.world.now(), project=run.project, run=run.run, status="not concluded", say=say
+                )
+            )
+
+    def _last_words(self, run: Run) -> list[Event]:
+        """Gates and manifest first; once those are journaled, the release and the end."""
         session, now = self._session, self.world.now()
         if not run.judged:
             judged = judge_run(
@@ -126,11 +147,10 @@ class Conductor:
                 decisions=self._decisions(run),
                 at=now,
             )
-            self._pending.append(judged)
-        else:
-            self._pending += release_run(
-                self.state, run, objects=session.objects, goods=session.goods, shelf=session.shelf, at=now
-            )
+            return [judged]
+        return release_run(
+            self.state, run, objects=session.objects, goods=session.goods, shelf=session.shelf, at=now
+        )
 
     def _decisions(self, run: Run) -> DecisionRange | None:
         """The stretch of the journal that speaks of this run."""
@@ -154,7 +174,7 @@ class Conductor:
         if now >= self._renew_at and token is not None:
             self._session.store.lease.renew(token)
             self._renew_at = now + LEASE_SECONDS / 3
-        if now >= self._snapshot_at:
+        if now >= self._snapshot_at and self._whole:
             self._session.save_snapshot()
             self._snapshot_at = now + _SNAPSHOT_EVERY_SECONDS
 

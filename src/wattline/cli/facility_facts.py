@@ -72,7 +72,10 @@ def read_facts(name_or_path: str) -> Facts:
     with open_if_any() as view:
         if view is not None and view.state.adopted.get("facility_sha256") == digest:
             max_age = view.session.policy().thresholds.reading_max_age
-            return Facts(facility=facility, state=view.state, at=view.at, reading_max_age_seconds=max_age)
+            read_at = [at for at in view.state.ledger.drawn_at if at is not None]
+            # Where nobody conducts, nothing is read any more: show it as it was read last.
+            at = view.at if view.writer is not None else max(read_at, default=view.at)
+            return Facts(facility=facility, state=view.state, at=at, reading_max_age_seconds=max_age)
     return Facts(facility=facility, state=State(facility), at=None)
 
 

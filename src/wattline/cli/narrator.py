@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -13,8 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from wattline.checks import Preflight
+from wattline.cli.printing import plain
+from wattline.live import Home
 from wattline.state import (
     Action,
+    ActionFailed,
     ActionKind,
     AttemptEnded,
     AttemptStarted,
@@ -49,20 +55,39 @@ _STYLES = {
     "released": "bold green",
 }
 _PLAIN_PROGRESS_SECONDS = 5.0
+_ENDINGS = {
+    Ending.SUCCEEDED: "finished",
+    Ending.PAUSED: "paused",
+    Ending.STOPPED: "stopped",
+    Ending.LOST: "lost",
+    Ending.FAILED: "failed",
+    Ending.TIMED_OUT: "failed",
+    Ending.NOT_STARTED: "failed",
+}
+_OWN_DOING = frozenset({Ending.FAILED, Ending.TIMED_OUT})
+
+
+class _Voice(Console):
+    """Nobody listening any more (`2>&1 | head -1`) is no reason to stop training; rich would exit."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 class Narrator:
     """Tells the story of a run; on a terminal, with a live line for whatever trains."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.console = _Voice(stderr=True, highlight=False)
         self._began = time.monotonic()
         self._live: Live | None = None
         self._plain_at = 0.0
         self._stayed = False
 
     def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.console.is_dumb_terminal and not self.console.quiet:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
             self._live = Live(console=self.console, refresh_per_second=8, transient=True)
             self._live.start()
         return self
@@ -102,7 +127,7 @@ class Narrator:
             self._stayed = True
 
     def interrupted(self) -> None:
-        self.say("stopping", "pausing at a checkpoint; once more to stop at once")
+        self.say("stopping", "jobs save and pause, or stop if they cannot save; once more stops them at once")
 
     def turn(self, state: State, events: Sequence[Event], decision: Decision) -> None:
         """One turn of the loop: what came in, then what was decided."""
@@ -119,19 +144,20 @@ class Narrator:
     def _event(self, state: State, event: Event) -> None:
         if isinstance(event, Noticed):
             what = "fault" if event.say.startswith("fault ") else "noticed"
-            self.say(what, f"{event.subject}: {event.say}" + _emulated(event.source))
+            subject = _phase(state, event.job) if event.job else event.subject
+            self.say(what, f"{subject}: {event.say}" + _emulated(event.source))
         elif isinstance(event, AttemptStarted):
-            job = state.jobs[event.job]
-            self.say("started", f"{job.request.phase}, attempt {event.attempt}, at {job.place}")
+            place = state.jobs[event.job].place
+            self.say("started", f"{_phase(state, event.job)}, attempt {event.attempt}, at {place}")
         elif isinstance(event, CheckpointSaved):
             where = f"step {event.step} at {event.site}"
             self.say("saved", f"{_phase(state, event.job)}: {where}, {format_bytes(event.size_bytes)}")
         elif isinstance(event, AttemptEnded):
-            what = {Ending.SUCCEEDED: "finished", Ending.PAUSED: "paused"}.get(event.ending, "failed")
-            took = f"; {1000 * event.usage.kwh:.2f} Wh"
-            if event.usage.gpu_hours:
-                took += f", {event.usage.gpu_hours:.3g} GPU-hours"
-            self.say(what, f"{_phase(state, event.job)}: {event.say}{took}")
+            self._ended(state, event)
+        elif isinstance(event, ActionFailed):
+            job_id, _, rest = event.action.rpartition("#")
+            kind = rest.split(".")[1] if rest.count(".") >= 2 else "action"
+            self.say("failed", f"{_phase(state, job_id)}: {kind} could not be done: {event.say}")
         elif isinstance(event, GatesJudged):
             for gate in event.results:
                 mark = {"pass": "✓", "fail": "✗"}.get(str(gate["outcome"]), "?")
@@ -140,6 +166,24 @@ class Narrator:
             self.say("released", f"{event.name} {event.channel} number {event.number}")
         elif isinstance(event, RunConcluded):
             self.say("ended", f"{event.run}: {event.status}" + (f": {event.say}" if event.say else ""))
+
+    def _ended(self, state: State, event: AttemptEnded) -> None:
+        took = f"; {1000 * event.usage.kwh:.2f} Wh"
+        if event.usage.gpu_hours >= 0.001:
+            took += f", {event.usage.gpu_hours:.3f} GPU-hours"
+        self.say(_ENDINGS[event.ending], f"{_phase(state, event.job)}: {event.say}{took}")
+        job = state.jobs[event.job]
+        if event.ending in _OWN_DOING:
+            request = job.request
+            log = self._home.attempt(request.run, request.phase, event.attempt) / "output.log"
+            for line in last_lines(log):
+                self.say("", f"| {line}")
+            again = f"tries again ({job.restarts} of {request.restart_max})"
+            self.say(
+                "", again if job.state is JobState.WAITING else f"`wattline logs {job.id}` has all of it"
+            )
+        if event.ending is not Ending.SUCCEEDED and job.saved is None and job.step:
+            self.say("", "it has saved no checkpoint: it begins again at step 0")
 
     def _action(self, state: State, action: Action, decision: Decision) -> None:
         phase = _phase(state, action.job)
@@ -160,7 +204,7 @@ class Narrator:
             what = "shrunk" if action.fraction < 1 else "unshrunk"
             self.say(what, f"{phase} to {format_share(action.fraction)} in flight{because}{price}")
         elif action.kind is ActionKind.PAUSE:
-            self.say("pausing", f"{phase} at a checkpoint{because}{price}")
+            self.say("pausing", f"{phase}{because}{price}")
         elif action.kind in (ActionKind.RESUME, ActionKind.MIGRATE):
             what = "moved" if action.kind is ActionKind.MIGRATE else "resumed"
             self.say(what, f"{phase} to {action.place}{because}{price}")
@@ -178,9 +222,24 @@ class Narrator:
                     self.say("trains", _progress(state, job))
 
 
+def last_lines(log: Path, most: int = 4) -> list[str]:
+    """The end of what a script printed, with nothing in it that a terminal would obey."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [plain(line)[:200] for line in text.splitlines() if line.strip()][-most:]
+
+
 def _phase(state: State, job_id: str) -> str:
+    """A job by its phase; with its run where several are under way."""
     job = state.jobs.get(job_id)
-    return job.request.phase if job is not None else job_id
+    if job is None:
+        return job_id
+    alone = sum(run.ended_at is None for run in state.runs.values()) <= 1
+    return job.request.phase if alone else job_id
 
 
 def _emulated(source: str) -> str:
@@ -206,9 +265,11 @@ def _brief(verdict: Verdict) -> str:
 
 
 def _progress(state: State, job: Job) -> str:
-    total = f"/{job.total}" if job.total else ""
+    done = f"step {job.step}" + (f"/{job.total}" if job.total else "")
+    if not job.step and job.started_at is not None:
+        done = f"for {format_seconds(max(0.0, state.at - job.started_at))}"
     loss = f", loss {job.loss:.3f}" if job.loss is not None else ""
-    return f"{job.request.phase} step {job.step}{total}{loss}{_meters(state, job)}"
+    return f"{_phase(state, job.id)} {done}{loss}{_meters(state, job)}"
 
 
 def _meters(state: State, job: Job) -> str:
@@ -232,7 +293,10 @@ def _picture(state: State, jobs: list[Job]) -> RenderableType:
     rows: list[RenderableType] = []
     for job in jobs:
         table = Table.grid(padding=(0, 2, 0, 0))
-        bar = ProgressBar(total=job.total or 1, completed=min(job.step, job.total or 0), width=30)
+        known = job.total is not None
+        bar = ProgressBar(
+            total=job.total or 1, completed=min(job.step, job.total or 0), width=30, pulse=not known
+        )
         mode = "" if job.power_fraction == 1 else f" cap {format_share(job.power_fraction)}"
         if job.in_flight_fraction < 1:
             mode += f" in flight {format_share(job.in_flight_fraction)}"

@@ -55,7 +55,8 @@ def columns(*names: str, last_ratio: bool = True) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     for at, name in enumerate(names):
         is_last = at == len(names) - 1
-        table.add_column(name, overflow="fold", ratio=1 if is_last and last_ratio else None)
+        # The first column names things that people copy.
+        table.add_column(name, overflow="fold", no_wrap=at == 0, ratio=1 if is_last and last_ratio else None)
     return table
 
 

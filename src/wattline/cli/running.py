@@ -15,9 +15,10 @@ from wattline.cli.conductor import Conductor
 from wattline.cli.narrator import Narrator
 from wattline.cli.session import Session, user
 from wattline.errors import RefusedError, UsageError
-from wattline.release import bundle_source, describe_source
-from wattline.spec import Fault, Faults, Pipeline, parse_document, read_faults, read_pipeline
+from wattline.release import Bundle, bundle_source, describe_source
+from wattline.spec import Fault, Faults, parse_document, read_faults, read_pipeline
 from wattline.state import Asked, JobState, Run, RunSubmitted, requests_of
+from wattline.store import ProcessIdentity, identify_this_process, is_alive
 
 _FOLLOW_SECONDS = 0.2
 INTERRUPTED_EXIT_CODE = 130
@@ -32,6 +33,7 @@ class Asking:
     policy: str | None
     faults: Path | None
     seed: int
+    approved_by: str | None = None
 
 
 class Interrupts:
@@ -59,34 +61,41 @@ def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted
     pipeline = read_pipeline(asking.pipeline)
     folder = asking.pipeline.resolve().parent
     policy = session.policy_of(session.keep_policy(asking.policy or "default"))
-    checked = preflight(pipeline, policy, folder)
+    exclude = [data.path for data in pipeline.data]
+    if session.home.root.is_relative_to(folder):  # the state is no source, and its database not ours to open
+        exclude.append(session.home.root.relative_to(folder).as_posix())
+    bundle = bundle_source(folder, session.objects, exclude=exclude)
+    checked = preflight(pipeline, policy, folder, source={file.path for file in bundle.files})
     narrator.preflight(checked)
     if not checked.passed:
-        failed = [f"{check.check}: {check.message}" for check in checked.checks if check.outcome == "fail"]
-        raise RefusedError(f"preflight of {pipeline.pipeline} failed: " + "; ".join(failed))
+        failed = [check.check for check in checked.checks if check.outcome == "fail"]
+        raise RefusedError(
+            f"preflight of {pipeline.pipeline} failed: {', '.join(failed)}", hint="what is said of each above"
+        )
     run = f"{pipeline.pipeline}-{time.strftime('%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
     return RunSubmitted(
         at=time.time(),
         actor=user(),
         project=pipeline.project,
+        source=str(identify_this_process()),
         run=run,
         pipeline=pipeline.pipeline,
-        jobs=requests_of(pipeline, run),
-        documents=_describe(session, asking, pipeline, folder, checked),
+        jobs=requests_of(pipeline, run, approved=asking.approved_by is not None),
+        documents=_describe(session, asking, bundle, folder, checked),
     )
 
 
 def _describe(
-    session: Session, asking: Asking, pipeline: Pipeline, folder: Path, checked: Preflight
+    session: Session, asking: Asking, bundle: Bundle, folder: Path, checked: Preflight
 ) -> dict[str, str]:
-    exclude = [data.path for data in pipeline.data]
-    bundle = bundle_source(folder, session.objects, exclude=exclude)
     more = {"after_seq": str(session.store.journal.last_seq())}
     if bundle.commit is not None:
         more["commit"] = bundle.commit
         more["dirty"] = "true" if bundle.dirty else "false"
     if checked.params_sha256 is not None:
         more["params"] = checked.params_sha256
+    if asking.approved_by is not None:
+        more["approved_by"] = asking.approved_by
     if asking.faults is not None:
         read_faults(asking.faults)
         more["faults"] = str(session.objects.put_file(asking.faults))
@@ -125,15 +134,34 @@ def carry(
         while True:
             if session.become_writer():
                 return _conduct(session, run_id, None if handed else event, asking, narrator, interrupts)
-            if event is not None and not handed:
-                _check_same_facility(session, asking)
-                session.tell(event)
+            if not handed:
+                _check_same_documents(session, asking)
+                _hand_over(session, run_id, event)
                 handed = True
                 holder = session.store.lease.current()
                 narrator.joined(holder.process.pid if holder else None)
             done = _follow(session, run_id, narrator, interrupts)
             if done is not None:
                 return done
+
+
+def _hand_over(session: Session, run_id: str, event: RunSubmitted | None) -> None:
+    """Give the run to whoever conducts: as new, or to go on with."""
+    if event is not None:
+        session.tell(event)
+        return
+    assert session.state is not None
+    for asked in _ask(session.state.runs[run_id], "resume"):
+        session.tell(asked)
+
+
+def _ask(run: Run, want: str) -> list[Asked]:
+    """This process's word about every job of a run; those that have ended will not hear it."""
+    now, me = time.time(), str(identify_this_process())
+    return [
+        Asked(at=now, actor=user(), project=run.project, source=me, job=job_id, want=want)
+        for job_id in run.jobs
+    ]
 
 
 def _conduct(
@@ -162,10 +190,13 @@ def _conduct(
         seed=asking.seed,
     )
     try:
-        mine = {run_id}
         for run in conductor.state.runs.values():
-            if run.ended_at is None:
-                conductor.ask(run, "resume" if run.run in mine else "pause")
+            if run.ended_at is not None:
+                continue
+            if run.run == run_id:
+                conductor.submit(*_ask(run, "resume"))
+            elif not _is_awaited(run):  # nobody waits for it any more: whoever wants it resumes it
+                conductor.submit(*_ask(run, "pause"))
         if event is not None:
             conductor.submit(event)
         return _loop(conductor, run_id, interrupts, narrator)
@@ -191,7 +222,7 @@ def _loop(conductor: Conductor, run_id: str, interrupts: Interrupts, narrator: N
             if not asked:
                 narrator.interrupted()
                 for other in others:
-                    conductor.ask(other, "pause")
+                    conductor.submit(*_ask(other, "pause"))
                 asked = True
             elif not conductor.state.holding:
                 return 1
@@ -217,10 +248,8 @@ def _follow(session: Session, run_id: str, narrator: Narrator, interrupts: Inter
         if run is not None and run.ended_at is not None:
             return 0
         if interrupts.count and not asked and run is not None:
-            for job_id in run.jobs:
-                session.tell(
-                    Asked(at=time.time(), actor=user(), project=run.project, job=job_id, want="pause")
-                )
+            for word in _ask(run, "pause"):
+                session.tell(word)
             asked = True
         if interrupts.count > 1 or (asked and run is not None and _rests(session, run)):
             return interrupts.count
@@ -230,23 +259,36 @@ def _follow(session: Session, run_id: str, narrator: Narrator, interrupts: Inter
     return 0 if run is not None and run.ended_at is not None else None
 
 
+def _is_awaited(run: Run) -> bool:
+    """Whether the process that submitted or resumed a run is still there."""
+    process = ProcessIdentity.parse(run.process)
+    return process is not None and is_alive(process)
+
+
 def _rests(session: Session, run: Run) -> bool:
     assert session.state is not None
     return not any(job_id in session.state.holding for job_id in run.jobs)
 
 
-def _check_same_facility(session: Session, asking: Asking) -> None:
-    """A run that joins another's queue runs on that one's facility."""
+def _check_same_documents(session: Session, asking: Asking) -> None:
+    """A run that joins another's queue runs under what is in force there."""
     session.refresh()
     adopted = session.state.adopted if session.state else {}
-    if asking.facility is None or not adopted:
-        return
-    wanted = session.keep_facility(asking.facility)
-    if wanted != adopted.get("facility_sha256"):
+    named = {
+        "facility": (asking.facility, session.keep_facility),
+        "policy": (asking.policy, session.keep_policy),
+    }
+    for kind, (name, keep) in named.items():
+        if name is not None and adopted and keep(name) != adopted.get(f"{kind}_sha256"):
+            raise UsageError(
+                f"the queue in {session.home.root} runs with the {kind} {adopted.get(kind)!r}, "
+                f"not with {name!r}",
+                hint=f"leave --{kind} out to join it, or set WATTLINE_HOME to another folder",
+            )
+    if asking.faults is not None:
         raise UsageError(
-            f"the queue in {session.home.root} runs on facility {adopted.get('facility')!r}, "
-            f"not on {asking.facility!r}",
-            hint="leave --facility out to join it, or set WATTLINE_HOME to another folder",
+            f"the queue in {session.home.root} is conducted already, and faults come with who conducts",
+            hint="leave --faults out to join it, or set WATTLINE_HOME to another folder",
         )
 
 

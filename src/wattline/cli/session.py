@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
+import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -25,7 +27,19 @@ from wattline.spec import (
     read_facility,
     read_policy,
 )
-from wattline.state import Adopted, Asked, Event, Released, RunSubmitted, State, dump_state, load_state
+from wattline.spec.quantities import check_name
+from wattline.state import (
+    Adopted,
+    Asked,
+    Event,
+    Noticed,
+    Released,
+    RunSubmitted,
+    State,
+    dump_state,
+    job_id,
+    load_state,
+)
 from wattline.store import ObjectStore, Store, open_store
 from wattline.store.steps import read_steps
 
@@ -33,6 +47,8 @@ LEASE_SECONDS = 60.0
 _MESSAGES_AT_ONCE = 1000
 # What another process may hand to the writer.
 _Message = RunSubmitted | Asked | Released
+_NEEDED = frozenset({"pipeline", "bundle", "folder"})
+_MOST_AHEAD_SECONDS = 60.0
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(_Message).decode
 
@@ -126,7 +142,16 @@ class Session:
         """What other processes have handed over; answered by the step that takes it in."""
         messages = self.store.inbox.take(_MESSAGES_AT_ONCE)
         self._answered = [message.id for message in messages]
-        return [event for message in messages if (event := _read_message(message.payload)) is not None]
+        found: list[Event] = []
+        for message in messages:
+            event = _read_message(message.payload)
+            trouble = "cannot be read" if event is None else _trouble(event, time.time())
+            if event is not None and not trouble:
+                found.append(event)
+            else:
+                say = f"a message was passed over: it {trouble}"
+                found.append(Noticed(at=time.time(), subject=message.id, say=say))
+        return found
 
     def answered(self) -> list[str]:
         """The messages of the step that is being journaled."""
@@ -143,25 +168,53 @@ class Session:
         self.store.close()
 
     def _load_snapshot(self) -> None:
-        snapshot = self.store.journal.latest_snapshot()
-        if snapshot is None:
-            return
-        adopted = msgspec.json.decode(snapshot.payload)["adopted"]
-        self.state = load_state(self.facility_of(adopted["facility_sha256"]), snapshot.payload)
-        self._seq = snapshot.seq
+        """Start at the newest snapshot that can be used; at the first record, where none can."""
+        before: int | None = None
+        while (snapshot := self.store.journal.latest_snapshot(before)) is not None:
+            try:
+                adopted = msgspec.json.decode(snapshot.payload)["adopted"]
+                self.state = load_state(self.facility_of(adopted["facility_sha256"]), snapshot.payload)
+            except (UnavailableError, msgspec.MsgspecError, LookupError, TypeError) as error:
+                before = snapshot.seq
+                sys.stderr.write(f"wattline: snapshot at record {before} is passed over: {error}\n")
+            else:
+                self._seq = snapshot.seq
+                return
 
     def _text(self, digest: str) -> bytes:
         with self.objects.open(digest) as file:
             return file.read()
 
 
-def _read_message(payload: bytes) -> Event | None:
+def _read_message(payload: bytes) -> _Message | None:
     """A message of another version that cannot be read is answered by being passed over."""
     try:
         message: _Message = _decode(payload)
     except msgspec.MsgspecError:
         return None
     return message
+
+
+def _trouble(event: _Message, now: float) -> str:
+    """What is wrong with what another process handed over; names become paths, and time never goes back."""
+    if event.at > now + _MOST_AHEAD_SECONDS:
+        return f"is from the future, {event.at - now:.0f} s ahead"
+    if not isinstance(event, RunSubmitted):
+        return ""
+    missing = _NEEDED - event.documents.keys()
+    if missing:
+        return f"lacks {', '.join(sorted(missing))}"
+    try:
+        for name in (event.run, event.project, *(request.phase for request in event.jobs)):
+            check_name(name)
+    except ValueError as error:
+        return str(error)
+    strange = [
+        request.job
+        for request in event.jobs
+        if request.run != event.run or request.job != job_id(event.run, request.phase)
+    ]
+    return f"names jobs of another run: {strange[:3]}" if strange or not event.jobs else ""
 
 
 def user() -> str:

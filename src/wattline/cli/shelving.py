@@ -21,9 +21,8 @@ def find_channel(session: Session, name: str, channel: str | None) -> tuple[str,
     channels = _folders(session.home.releases / name)
     if channel is None:
         if len(channels) != 1:
-            raise UsageError(
-                f"release {name} has the channels {', '.join(channels)}", hint="name one of them"
-            )
+            spelled = " or ".join(f"{name}:{known}" for known in channels)
+            raise UsageError(f"release {name} has several channels", hint=f"name it as {spelled}")
         return name, channels[0]
     if channel not in channels:
         raise unknown(f"channel of {name}", channel, channels)

@@ -109,12 +109,13 @@ def pipeline_text(folder: Path, script: Script) -> str:
     ]
     if script.uses_train:
         lines.append("    checkpoint: {every: auto, keep: 3}")
-    else:
-        asks = f"checkpoint: {script.checkpoint_signal}, " if script.checkpoint_signal else ""
+    elif script.checkpoint_signal:
         lines += [
             "    # The script is not changed: it is asked by signals, and what is in out/ goes with it.",
-            f"    signals: {{{asks}finish: SIGTERM, saved_to: out/}}",
+            f"    signals: {{checkpoint: {script.checkpoint_signal}, finish: SIGTERM, saved_to: out/}}",
         ]
+    else:
+        lines += ["    # This script keeps no checkpoints: after a stop or a crash it starts over."]
     lines += [
         "# What must hold of out/metrics.json before anything is released:",
         "# gates:",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from wattline.cli.printing import iso
 from wattline.cli.session import Session
 from wattline.release import total_usage
-from wattline.state import Job, Run, State, Usage
+from wattline.state import Ending, Job, Run, State, Usage
 from wattline.units import format_seconds
 
 
@@ -24,7 +26,10 @@ def describe_run(session: Session, run: Run) -> dict[str, object]:
         past.place is not None and _is_metered(state, past.place.site) for job in jobs for past in job.past
     )
     release = next((dict(release) for release in state.releases.values() if release["run"] == run.run), None)
+    if release is not None:
+        release["at"] = iso(float(str(release["at"])))
     energy = usage.kwh if metered else None
+    folder = results_folder(session, run)
     return {
         "run_id": run.run,
         "status": run.status,
@@ -45,6 +50,7 @@ def describe_run(session: Session, run: Run) -> dict[str, object]:
             if job.saved is not None
         ],
         "gates": [dict(gate) for gate in run.gates],
+        "results": None if folder is None else str(folder),
         "release": release,
         "cost_usd": usage.usd,
         "energy_kwh": energy,
@@ -56,13 +62,32 @@ def describe_run(session: Session, run: Run) -> dict[str, object]:
     }
 
 
+def results_folder(session: Session, run: Run) -> Path | None:
+    """Where the run's files lie: on the shelf if it was released, else where its last phase left them."""
+    assert session.state is not None
+    for release in session.state.releases.values():
+        if release["run"] == run.run:
+            current = session.shelf.current(str(release["name"]), str(release["channel"]))
+            if current is not None and current.manifest == run.manifest:
+                return session.shelf.path(current) / "artifacts"
+    for job_id in reversed(run.jobs):
+        job = session.state.jobs[job_id]
+        if job.outputs:
+            folder = session.home.attempt(job.request.run, job.request.phase, job.attempt) / "work" / "out"
+            return folder if folder.is_dir() else None
+    return None
+
+
 def lost_seconds(job: Job) -> float:
-    """Time between attempts: pausing, moving, restarting, and work done again after a loss."""
+    """Time between attempts (pausing, moving, restarting), and work that had to be done again."""
     began = [past for past in job.past if past.began_at is not None]
     gaps = 0.0
     for before, after in pairwise(began):
         assert after.began_at is not None
         gaps += max(0.0, after.began_at - before.ended_at)
+        if before.ending is not Ending.PAUSED and before.began_at is not None:
+            kept_at = before.began_at if before.kept_at is None else max(before.kept_at, before.began_at)
+            gaps += before.ended_at - kept_at
     return gaps
 
 
@@ -93,6 +118,9 @@ def show_run(console: Console, session: Session, run: Run) -> None:
             if past.place and after.place and past.place.site != after.place.site:
                 route = f"from {past.place.site} to {after.place.site} at step {past.step}"
                 console.print(f"{job.request.phase} moved {route}: {past.say}", soft_wrap=True)
+    folder = results_folder(session, run)
+    if folder is not None:
+        console.print(f"results  {folder}", soft_wrap=True)
     if run.manifest:
         console.print(f"manifest {run.manifest}", style="dim", soft_wrap=True)
     if state.plant.facility.emulated:

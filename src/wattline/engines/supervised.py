@@ -202,6 +202,8 @@ def _start_supervisor(directory: Path, lock: int) -> subprocess.Popen[bytes]:
             stderr=log,
             bufsize=0,
             cwd="/",
+            # Nothing is inherited: the control plane's secrets are not for the eyes of what it starts.
+            env={"WATTLINE_SUPERVISES": str(directory)},
             pass_fds=(lock,),
             start_new_session=True,
         )

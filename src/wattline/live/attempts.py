@@ -33,6 +33,10 @@ from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 # The state hears of progress this often; the attempt's own file has every step.
 _PROGRESS_SECONDS = 1.0
+# A script that saves without end would fill the journal.
+_LEAST_SAVE_SECONDS = 0.2
+# A script that has not reported for this long may be stuck.
+_TALKS_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class _Running:
     place: Place
     launch: Launch
     told_at: float = -math.inf
+    saved_at: float = -math.inf
+    heard_at: float = -math.inf
 
 
 class Attempts:
@@ -56,16 +62,20 @@ class Attempts:
         self._running: dict[str, _Running] = {}
 
     def begin(self, action: Action, launch: Launch) -> None:
-        """An attempt was started: where its site is emulated, its GPUs are taken from now on."""
+        """An attempt was started: what its GPUs draw, emulated or metered, is counted from now on."""
         assert action.place is not None
         request = self._state.jobs[action.job].request
         self._running[launch.attempt] = _Running(
             action.job, action.attempt, request.phase, action.place, launch
         )
-        if self._state.plant.sites[action.place.site].telemetry == "emulated":
-            self._meters.attach(
-                launch.attempt, launch.directory, dict(action.place.nodes), request.cpus, action.fraction
-            )
+        nodes = dict(action.place.nodes)
+        telemetry = self._state.plant.sites[action.place.site].telemetry
+        if telemetry == "emulated":
+            self._meters.attach(launch.attempt, launch.directory, nodes, request.cpus, action.fraction)
+        elif telemetry == "nvml":
+            spots = {name: self._state.plant.spots[self._state.plant.node_number[name]] for name in nodes}
+            shares = {name: gpus / max(1, spots[name].node.gpus) for name, gpus in nodes.items()}
+            self._meters.attach_real(launch.attempt, launch.directory, shares)
 
     def tell(self, event: engines.EngineEvent, now: float) -> list[Event]:
         """Translate anything but an end."""
@@ -82,6 +92,11 @@ class Attempts:
         if isinstance(event, engines.Reported):
             return self._reported(running, event.report, now)
         return []
+
+    def talks(self, attempt: str, now: float) -> bool:
+        """Whether the script has reported anything lately."""
+        running = self._running.get(attempt)
+        return running is not None and now - running.heard_at <= _TALKS_SECONDS
 
     def end(
         self, attempt: str, result: Result, now: float, *, recovered: bool = False
@@ -135,6 +150,7 @@ class Attempts:
         return usage_of(gpu_hours, joules / JOULES_PER_KWH, place, self._state.plant)
 
     def _reported(self, running: _Running, report: dict[str, object], now: float) -> list[Event]:
+        running.heard_at = now
         kind = report.get("kind")
         step = read_whole(report.get("step"))
         if kind == "step" and step is not None:
@@ -154,6 +170,12 @@ class Attempts:
                 )
             ]
         if kind == "checkpoint" and step is not None:
+            if now - running.saved_at < _LEAST_SAVE_SECONDS and report.get("reason") not in (
+                "pause",
+                "final",
+            ):
+                return []
+            running.saved_at = now
             return [
                 CheckpointSaved(
                     at=now,

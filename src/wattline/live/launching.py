@@ -16,7 +16,7 @@ from wattline.facility import Link, TrafficClass
 from wattline.live.home import Home
 from wattline.live.running import Goods, RunSource
 from wattline.spec.pipeline import Phase
-from wattline.state import Action, Job
+from wattline.state import Action, Job, seconds_left
 
 # One thread for every numeric library: sums come out the same however many cores there are.
 _ONE_THREAD = dict.fromkeys(
@@ -70,7 +70,7 @@ def prepare(
         working_directory=work,
         command=phase.run,
         environment=_environment(source, phase, job, action, directory, checkpoints),
-        max_duration_seconds=_time_left(job),
+        max_duration_seconds=_most_seconds(job),
         checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
         finish_signal=_signal(phase.signals.finish if phase.signals else None) or signal.SIGTERM,
         cpus=request.cpus,
@@ -170,13 +170,10 @@ def _environment(
     return environment
 
 
-def _time_left(job: Job) -> float | None:
-    """The longest it may still run: what earlier attempts used counts."""
-    most = job.request.max_duration_seconds
-    if most is None:
-        return None
-    used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
-    return max(1.0, most - used)
+def _most_seconds(job: Job) -> float | None:
+    """The longest it may still run; one that has used up its time gets a moment to save."""
+    left = seconds_left(job)
+    return None if left is None else max(1.0, left)
 
 
 def _signal(name: str | None) -> int | None:

@@ -39,6 +39,9 @@ class Meters:
         self._folders: dict[str, Path] = {}
         self._duties: dict[str, float] = {}
         self._faults_told = 0
+        self._real_shares: dict[str, dict[str, float]] = {}  # attempt → node → its part of the node's GPUs
+        self._real_joules: dict[str, float] = {}
+        self._real_at: float | None = None
         self._unkept: set[str] = set()
 
     @property
@@ -52,18 +55,26 @@ class Meters:
             self.emulated.set_power_cap(attempt, cap)
         self._folders[attempt] = folder
 
+    def attach_real(self, attempt: str, folder: Path, shares: dict[str, float]) -> None:
+        """An attempt begins on nodes with real meters; `shares` is its part of each node's GPUs."""
+        self._folders[attempt] = folder
+        self._real_shares[attempt] = shares
+        self._real_joules[attempt] = 0.0
+
     def detach(self, attempt: str) -> float:
         """An attempt is over; returns the joules it used."""
         if self._folders.pop(attempt, None) is None:
             return 0.0
-        self._duties.pop(attempt, None)
         self._unkept.discard(attempt)
+        if self._real_shares.pop(attempt, None) is not None:
+            return self._real_joules.pop(attempt)
+        self._duties.pop(attempt, None)
         self.emulated.release(attempt)
         return self.emulated.energy_joules(attempt)
 
     def observe_cpu(self, attempt: str, cpu_seconds: float, at: float) -> None:
         """What an attempt's processes have used drives its emulated GPUs, where it has some."""
-        if attempt in self._folders:
+        if attempt in self._folders and attempt not in self._real_shares:
             self.emulated.observe_cpu(attempt, cpu_seconds, at)
 
     def read(self, at: float) -> list[Measured | Noticed]:
@@ -102,12 +113,27 @@ class Meters:
             self._real_works = False
             return []
         self._real_works = True
+        self._count_real(found, at)
         return found
+
+    def _count_real(self, found: list[Reading], at: float) -> None:
+        """GPU watts over the time since the last reading, to each attempt by its part of the node."""
+        seconds = 0.0 if self._real_at is None else at - self._real_at
+        self._real_at = at
+        watts: dict[str, float] = {}
+        for reading in found:
+            if reading.quantity == "gpu_watts":
+                node = reading.subject.rsplit("/gpu", 1)[0]
+                watts[node] = watts.get(node, 0.0) + reading.value
+        for attempt, shares in self._real_shares.items():
+            drawn = sum(share * watts.get(node, 0.0) for node, share in shares.items())
+            self._real_joules[attempt] += drawn * seconds
 
     def _keep(self, attempt: str, folder: Path, at: float) -> list[Noticed]:
         """A script may remove its folder, and a disk may be full: that costs the count, not the run."""
         try:
-            write_meter(folder, self.emulated.energy_joules(attempt))
+            joules = self._real_joules.get(attempt)
+            write_meter(folder, self.emulated.energy_joules(attempt) if joules is None else joules)
         except OSError as error:
             if attempt not in self._unkept:
                 self._unkept.add(attempt)
@@ -116,7 +142,7 @@ class Meters:
         return []
 
     def _pace(self) -> None:
-        for attempt in self._folders:
+        for attempt in self._folders.keys() - self._real_shares.keys():
             duty = max(0.05, self.emulated.speed(attempt))
             if abs(duty - self._duties.get(attempt, 1.0)) >= _LEAST_DUTY_CHANGE:
                 self._engine.throttle(attempt, duty)

@@ -60,7 +60,7 @@ class LiveWorld:
         self._applied: set[str] = set()
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="wattline-files")
         self._preparing: dict[str, tuple[Action, Future[Launch]]] = {}
-        self._gathering: list[Future[Event]] = []
+        self._gathering: list[tuple[str, Future[Event]]] = []
 
     def now(self) -> float:
         return time.monotonic() + self._offset
@@ -74,11 +74,10 @@ class LiveWorld:
         for event in self._engine.poll():
             if isinstance(event, engines.Ended):
                 ended = self._attempts.end(event.attempt, event.result, now)
-                self._gathering.append(self._workers.submit(ended))
+                self._gathering.append((event.attempt, self._workers.submit(ended)))
             else:
                 found += self._attempts.tell(event, now)
-        found += [future.result() for future in self._gathering if future.done()]
-        self._gathering = [future for future in self._gathering if not future.done()]
+        found += self._gathered(now)
         found += self._meters.read(now)
         found += self._queue
         self._queue.clear()
@@ -87,6 +86,7 @@ class LiveWorld:
     def apply(self, action: Action) -> None:
         """Do it, once. What takes long goes on in the background."""
         if action.id in self._applied:
+            self._still_at_it(action)
             return
         self._applied.add(action.id)
         if action.kind in BEGINNINGS:
@@ -101,7 +101,7 @@ class LiveWorld:
                 self._engine.shrink(attempt, action.fraction)
                 self._answer(action)
             elif action.kind is ActionKind.PAUSE:
-                self._engine.request_pause(attempt)  # answered by the attempt's end
+                self._pause(action, attempt)  # answered by the attempt's end
             elif action.kind is ActionKind.STOP:
                 self._stop(action, attempt)
         except (WattlineError, OSError) as error:
@@ -137,7 +137,7 @@ class LiveWorld:
         self._preparing.clear()
         self._engine.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
-        self._gathering = [future for future in self._gathering if not future.cancelled()]
+        self._gathering = [(attempt, future) for attempt, future in self._gathering if not future.cancelled()]
 
     def _prepare(self, action: Action) -> Launch:
         job = self._state.jobs[action.job]
@@ -155,13 +155,39 @@ class LiveWorld:
             if not future.done():
                 continue
             del self._preparing[action_id]
+            trouble = future.exception()
+            if trouble is not None:
+                self._queue.append(ActionFailed(at=now, action=action.id, say=_say(trouble)))
+                continue
+            launch = future.result()
             try:
-                launch = future.result()
                 self._engine.start(launch)
             except (WattlineError, OSError) as error:
                 self._queue.append(ActionFailed(at=now, action=action.id, say=_say(error)))
                 continue
             self._attempts.begin(action, launch)
+
+    def _gathered(self, now: float) -> list[Event]:
+        """Ends of attempts whose results are kept by now; one that could not be gathered has failed."""
+        done = [(attempt, future) for attempt, future in self._gathering if future.done()]
+        self._gathering = [(attempt, future) for attempt, future in self._gathering if not future.done()]
+        found: list[Event] = []
+        for attempt, future in done:
+            trouble = future.exception()
+            if trouble is None:
+                found.append(future.result())
+                continue
+            job, _, number = attempt.rpartition("/")
+            say = f"its results could not be kept: {_say(trouble)}"
+            found.append(AttemptEnded(at=now, job=job, attempt=int(number), ending=Ending.FAILED, say=say))
+        return found
+
+    def _still_at_it(self, action: Action) -> None:
+        """Asked again: say so while files are being laid out, or while the script that should pause talks."""
+        attempt = attempt_name(action.job, action.attempt)
+        pausing = action.kind is ActionKind.PAUSE and self._attempts.talks(attempt, self.now())
+        if action.id in self._preparing or pausing:
+            self._answer(action)
 
     def _stop(self, action: Action, attempt: str) -> None:
         for action_id, (begun, future) in list(self._preparing.items()):
@@ -180,11 +206,23 @@ class LiveWorld:
                 return
         self._engine.stop(attempt)
 
+    def _pause(self, action: Action, attempt: str) -> None:
+        """A script that knows neither the runtime nor a signal to save by is told to finish."""
+        job = self._state.jobs[action.job]
+        source = self._goods.source(self._state.runs[job.request.run].documents)
+        signals = source.pipeline.phases[job.request.phase].signals
+        if signals is not None and signals.checkpoint is None:
+            self._engine.stop(attempt)
+        else:
+            self._engine.request_pause(attempt)
+
     def _answer(self, action: Action) -> None:
         self._queue.append(Acknowledged(at=self.now(), action=action.id))
 
 
-def _say(error: WattlineError | OSError) -> str:
+def _say(error: BaseException) -> str:
     if isinstance(error, WattlineError):
         return error.message
-    return f"{error.filename or 'file'}: {error.strerror or error}"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'file'}: {error.strerror or error}"
+    return f"{type(error).__name__}: {error}"

@@ -10,11 +10,12 @@ import msgspec
 
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
-from wattline.policy.placement import Choice, choose_place
+from wattline.policy.placement import Choice, choose_place, may_ever_fit
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
     ActionKind,
+    Ending,
     Job,
     JobRequest,
     Outcome,
@@ -26,6 +27,9 @@ from wattline.state import (
 )
 
 replace = msgspec.structs.replace
+
+_LONGEST_BACKOFF_SECONDS = 600.0
+_MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a float holds
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ class _Head:
 def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Choice:
     """All that is asked of a job before it starts: permission first, then a place.
 
-    Something that would not fit an empty facility either is refused, never queued.
+    Something that could not fit an empty facility either is refused, never queued.
     """
     permission = judge_permission(draft, request, policy)
     blocking = [verdict for verdict in permission if not verdict.allows]
@@ -80,14 +84,23 @@ def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: st
         return Choice(place=None, verdicts=tuple(permission))
     choice = choose_place(draft, policy, request, near=near)
     if choice.place is None:
-        ever = choose_place(empty_facility(draft.plant), policy, request)
-        if ever.place is None:
+        empty = empty_facility(draft.plant)
+        ever = choose_place(empty, policy, request)
+        if ever.place is None and not may_ever_fit(empty, policy, request, ever):
             never = tuple(
-                verdict if verdict.allows else replace(verdict, outcome=Outcome.REFUSE, change="ask for less")
+                verdict
+                if verdict.allows
+                else replace(verdict, outcome=Outcome.REFUSE, change=_would_help(verdict))
                 for verdict in ever.verdicts
             )
             return Choice(place=None, verdicts=(*permission, *never))
     return replace_verdicts(choice, (*permission, *choice.verdicts))
+
+
+def _would_help(verdict: Verdict) -> str:
+    """What to change about something that no waiting will mend."""
+    wrong_place = verdict.rule in ("residency", "instance.type")
+    return verdict.change if wrong_place else "ask for less"
 
 
 def replace_verdicts(choice: Choice, verdicts: tuple[Verdict, ...]) -> Choice:
@@ -126,7 +139,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, admission: Admission) 
     if draft.at < ready_at:
         admission.looks.append(ready_at)
         return True
-    choice = judge_request(draft, policy, job.request, home_of(draft, job))
+    choice = judge_request(draft, policy, job.remainder, home_of(draft, job))
     verdicts = tuple(replace(verdict, job=job.id) for verdict in choice.verdicts)
     if choice.place is not None:
         action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
@@ -186,10 +199,24 @@ def _because(verdict: Verdict) -> str:
 
 
 def _ready_at(job: Job, policy: Policy) -> float:
-    """A job that failed by its own doing waits longer each time."""
-    if job.restarts == 0:
+    """A job that failed by its own doing waits longer each time; so does one that is lost again and again."""
+    times = max(job.restarts, _lost_soon(job) - 1)
+    if times <= 0 or job.resumed_at >= job.since:  # a person who wants it to go on need not wait
         return 0.0
-    return job.since + policy.thresholds.restart_backoff * 2.0 ** (job.restarts - 1)
+    first = policy.thresholds.restart_backoff
+    doubled = first * 2.0 ** min(times - 1, _MOST_DOUBLINGS)
+    return job.since + min(doubled, max(first, _LONGEST_BACKOFF_SECONDS))
+
+
+def _lost_soon(job: Job) -> int:
+    """How many attempts in a row, up to the last, were lost before they had run for long."""
+    lost = 0
+    for past in reversed(job.past):
+        ran_seconds = 0.0 if past.began_at is None else past.ended_at - past.began_at
+        if past.ending is not Ending.LOST or ran_seconds > _LONGEST_BACKOFF_SECONDS:
+            break
+        lost += 1
+    return lost
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,10 @@ devices would stay below where they throttle.
 
 from __future__ import annotations
 
-from wattline.policy.heat import predict_die_steady
+import math
+from itertools import islice
+
+from wattline.policy.heat import predict_die_resting, predict_die_steady
 from wattline.policy.power import usable
 from wattline.spec.policy import Thresholds
 from wattline.state import Snapshot
@@ -41,11 +44,12 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
 
 
 def next_unread_at(snapshot: Snapshot, max_age_seconds: float) -> float | None:
-    """When the oldest temperature that is still believed no longer will be."""
-    for _, read_at in snapshot.conditions.node_celsius.values():
-        if snapshot.at - read_at <= max_age_seconds:
-            return read_at + max_age_seconds
-    return None
+    """The first moment when the oldest reading of a GPU that is still believed no longer will be."""
+    ends = []
+    for column in (snapshot.conditions.node_celsius, snapshot.conditions.node_gpu_watts):
+        fresh = (read_at for _, read_at in column.values() if snapshot.at - read_at <= max_age_seconds)
+        ends += [math.nextafter(read_at + max_age_seconds, math.inf) for read_at in islice(fresh, 1)]
+    return min(ends, default=None)
 
 
 def _is_calm(snapshot: Snapshot, loop: int, max_age_seconds: float) -> bool:
@@ -55,10 +59,11 @@ def _is_calm(snapshot: Snapshot, loop: int, max_age_seconds: float) -> bool:
         steady = predict_die_steady(
             snapshot, loop, device, site.thermal_time_scale, _BEYOND_LIMIT * device.limit_watts, drawn
         )
-        coolant = snapshot.conditions.coolant_celsius.get(loop)
         if steady is None or steady > device.throttle_celsius:
             return False
-        if coolant is not None and coolant[0] > device.throttle_celsius:
+        # A node that nobody reads counts as resting on its coolant, which may be warmer than it will stay.
+        resting = predict_die_resting(snapshot, loop, device, site.thermal_time_scale)
+        if resting >= device.throttle_celsius:
             return False
     return True
 

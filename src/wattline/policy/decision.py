@@ -20,12 +20,12 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """
     snapshot.check()
     draft = snapshot.copy()
-    heeded = heed(draft)
+    heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
     response = respond(draft, policy)
     recalled = recall(draft, policy)
     admission = admit(draft, policy)
-    looks = [*deadlines, *response.looks, *recalled.looks, *admission.looks]
+    looks = [*deadlines, *refused.values(), *response.looks, *recalled.looks, *admission.looks]
     unread_at = next_unread_at(draft, policy.thresholds.reading_max_age)
     if unread_at is not None:
         looks.append(unread_at)
@@ -39,35 +39,46 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         stuck=tuple(admission.stuck),
         eased=(*response.eased, *recalled.eased),
         pressed=(*response.pressed, *recalled.pressed),
-        restless=tuple(response.restless),
+        restless=tuple(dict.fromkeys((*refused, *response.restless))),
         revisit_at=min(looks, default=None),
     )
 
 
-def heed(draft: Snapshot) -> list[Action]:
-    """Do what people asked of running jobs; their word wins over the policy's."""
-    actions = []
+def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float]]:
+    """Do what people asked of running jobs; their word wins over the policy's.
+
+    Also the jobs where that has just failed, and when to ask them again.
+    """
+    actions: list[Action] = []
+    refused: dict[str, float] = {}
     for job_id in draft.restless:
         job = draft.job(job_id)
         if not job.asked or job.state is not JobState.RUNNING:
+            continue
+        # A running job has been so since it started, or since it could not be made to leave.
+        again_at = job.since + policy.thresholds.settle
+        if job.since != job.started_at and draft.at < again_at:
+            refused[job_id] = again_at
             continue
         pausing = job.asked == "pause" and job.request.checkpoints
         kind = ActionKind.PAUSE if pausing else ActionKind.STOP
         action = next_action(job, kind, because=f"asked to {job.asked}")
         draft.issue(action)
         actions.append(action)
-    return actions
+    return actions, refused
 
 
 def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float]]:
     """Repeat actions that nobody answered in time; the same id, so doing it twice does it once.
 
-    A job that does not answer is stopped in the end, and asked to until it says that it has ended.
+    An attempt that does not answer is stopped in the end, and asked to until it says that it has ended; the
+    job goes on from its checkpoint.
     """
     actions, deadlines = [], []
     for flight in draft.flights.values():
         job = draft.job(flight.action.job)
-        deadline = flight.issued_at + policy.thresholds.acknowledge_within
+        # A stop that failed has just been answered: give it as long before the next.
+        deadline = max(flight.issued_at, job.since) + policy.thresholds.acknowledge_within
         stopping = flight.action.kind is ActionKind.STOP
         if job.state is JobState.STOPPING and not stopping:
             continue  # overtaken: it must not be done after the stop
@@ -77,7 +88,7 @@ def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float
             actions.append(flight.action)
         else:
             because = f"{flight.action.kind} was not answered {flight.tries} times"
-            stop = next_action(job, ActionKind.STOP, because=because)
+            stop = next_action(job, ActionKind.STOP, because=because, lost=True)
             draft.issue(stop)
             actions.append(stop)
     return actions, deadlines

@@ -22,6 +22,7 @@ from wattline.state import (
     Usage,
     Verdict,
     project,
+    seconds_left,
 )
 from wattline.units import format_named, format_share
 
@@ -61,7 +62,7 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
         return _explain_waiting(snapshot, policy, job)
     if job.state is JobState.PAUSED and not job.asked:
         here = [job.place.site] if job.place else None
-        choice = choose_place(snapshot, policy, job.request, sites=here)
+        choice = choose_place(snapshot, policy, job.remainder, sites=here)
         return _explained(snapshot, policy, job, choice)
     claim = snapshot.claim(job_id)
     verdicts = job.verdicts
@@ -84,7 +85,7 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
 
 
 def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanation:
-    choice = judge_request(snapshot, policy, job.request, home_of(snapshot, job))
+    choice = judge_request(snapshot, policy, job.remainder, home_of(snapshot, job))
     return _explained(snapshot, policy, job, choice)
 
 
@@ -106,7 +107,7 @@ def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> 
 
 def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
     """Changes that would start the job, each tried on the snapshot: a smaller cap, another GPU, later."""
-    request, near = job.request, home_of(snapshot, job)
+    request, near = job.remainder, home_of(snapshot, job)
     base = _usage_as_asked(snapshot, policy, request)
     found = [_with_other_gpu(snapshot, policy, request, near, base)]
     if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
@@ -162,9 +163,9 @@ def _with_other_gpu(
 def _later(snapshot: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Option | None:
     """When running jobs reach their longest, one after the other: the latest it could become."""
     ends = sorted(
-        (job.started_at + job.request.max_duration_seconds, job.id)
+        (job.started_at + seconds, job.id)
         for job in map(snapshot.job, snapshot.holding)
-        if job.started_at is not None and job.request.max_duration_seconds is not None
+        if job.started_at is not None and (seconds := seconds_left(job)) is not None
     )
     after = snapshot
     for ends_at, job_id in ends:

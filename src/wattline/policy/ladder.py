@@ -10,14 +10,14 @@ from wattline.policy.admission import changed
 from wattline.policy.attention import choose_attention
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place
-from wattline.policy.power import judge_amount
+from wattline.policy.power import judge_amount, usable
 from wattline.policy.pressure import Pressure, judge_pressure
 from wattline.policy.price import price_rung
 from wattline.policy.relief import ladder_of, predict_relief, relief_underway
 from wattline.spec import compile_expression
 from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
 from wattline.spec.policy import Policy
-from wattline.state import Action, ActionKind, Job, JobState, Snapshot, Verdict, claim_of
+from wattline.state import Action, ActionKind, Claim, Job, JobState, Snapshot, Verdict, claim_of
 
 _KINDS = {
     RungKind.CAP_POWER: ActionKind.CAP_POWER,
@@ -88,16 +88,18 @@ def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response
     """The cheapest steps first, until what they free makes up for what is missing."""
     thresholds = policy.thresholds
     missing: dict[str, float] = {}
+    taken = 0
     steps.sort(key=lambda step: (step.action.lost_gpu_seconds, step.job.id))
     for step in steps:
         subject, short = step.verdict.subject, step.verdict.short_by
         if short is not None and subject not in missing:
             missing[subject] = short[0] - relief_underway(draft, policy, subject)
-        if len(response.actions) >= thresholds.jobs_per_response or missing.get(subject, 1.0) <= 0:
+        if taken >= thresholds.jobs_per_response or missing.get(subject, 1.0) <= 0:
             response.looks.append(draft.at + thresholds.settle)
             continue
         if subject in missing:
             missing[subject] -= predict_relief(draft, policy, step.job, step.action.rung, subject)
+        taken += 1
         draft.issue(step.action)
         response.actions.append(step.action)
         response.verdicts.append(step.verdict)
@@ -137,8 +139,12 @@ def applies(rung: Rung, values: dict[str, object]) -> bool:
 def choose_elsewhere(draft: Snapshot, policy: Policy, job: Job, rung: Rung) -> Choice | None:
     """A place at another site for a job that must move, or None."""
     here = job.place.site if job.place else ""
-    others = [site for site in draft.plant.sites if site != here and rung.to in ("any", site)]
-    choice = choose_place(draft, policy, job.request, near=here or None, sites=others)
+    others = [
+        site
+        for site in draft.plant.sites
+        if site != here and rung.to in ("any", site) and frozenset((here, site)) in draft.plant.links
+    ]
+    choice = choose_place(draft, policy, job.remainder, near=here or None, sites=others)
     return choice if choice.place is not None else None
 
 
@@ -192,9 +198,21 @@ def _stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> b
         for resource, extra in more
         if extra > 0
     )
+    if action.kind is ActionKind.SHRINK_BATCH:
+        fits = fits and _carries(draft, policy, claim, action.fraction - job.in_flight_fraction)
     return fits and (
         judge_pressure(draft, claim, policy.thresholds, gpu_watts=lifted.gpu_watts).presses is None
     )
+
+
+def _carries(draft: Snapshot, policy: Policy, claim: Claim, share: float) -> bool:
+    """Would caps hold if this share of a claim were drawn on top? What is promised stays the same."""
+    for resource, amount in claim.amounts:
+        drawn = draft.drawn(resource, policy.thresholds.reading_max_age)
+        most = max(drawn, float(draft.promised(resource)))
+        if min(drawn + share * amount, most) > usable(draft, resource, policy.thresholds):
+            return False
+    return True
 
 
 def _back(policy: Policy, job: Job) -> Action:

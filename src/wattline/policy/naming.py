@@ -14,6 +14,7 @@ def next_action(
     rung: int | None = None,
     lost_gpu_seconds: float = 0.0,
     because: str = "",
+    lost: bool = False,
 ) -> Action:
     """The next action for a job. Beginning again is a new attempt; all else concerns the present one."""
     attempt = job.attempt + 1 if kind in BEGINNINGS else job.attempt
@@ -28,4 +29,5 @@ def next_action(
         rung=rung,
         lost_gpu_seconds=lost_gpu_seconds,
         because=because,
+        lost=lost,
     )

@@ -6,6 +6,7 @@ from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
 from wattline.spec.policy import Mode, Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
 from wattline.state.account import promise_of
+from wattline.units import format_seconds
 
 _QUANTITIES = (("gpu_hours", "gpu_hours"), ("usd", "usd"), ("kwh", "kwh"), ("kg_co2e", "kg"))
 
@@ -32,12 +33,12 @@ def allowed_models(request: JobRequest, policy: Policy) -> frozenset[str] | None
 def judge_budget(
     snapshot: Snapshot, request: JobRequest, place: Place, peak_watts: float, policy: Policy
 ) -> list[Verdict]:
-    """What the team has left this week, against the most this job could use at this place."""
+    """What the team has left this week, against the most this job could still use at this place."""
     team = policy.teams.get(request.project)
     if team is None:
         return []
     promise = promise_of(request, place, snapshot.plant, peak_watts, request.max_duration_seconds)
-    committed = snapshot.account(request.project).committed
+    committed = snapshot.account(request.project).committed_besides(request.job)
     verdicts = []
     for name, unit in _QUANTITIES:
         limit = getattr(team.quota, name)
@@ -75,8 +76,18 @@ def _judge_duration(request: JobRequest, policy: Policy) -> list[Verdict]:
         ]
     known = policy.classes.get(request.scheduling_class)
     most = known.max_duration if known is not None else None
-    if asked is None or most is None:
+    if most is None:
         return []
+    if asked is None:
+        return [
+            Verdict(
+                rule="duration.missing",
+                subject=request.job,
+                outcome=Outcome.REFUSE,
+                say=f"jobs of class {request.scheduling_class} run {format_seconds(most)} at most",
+                change=f"set constraints.max_duration to {format_seconds(most)} or less, or change the class",
+            )
+        ]
     if asked > most:
         change = f"max_duration of {most:g} s or less, or another class"
         return [

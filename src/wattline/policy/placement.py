@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from wattline.policy.heat import judge_heat
+from wattline.policy.gang import ONE_NODE, Spread
+from wattline.policy.heat import is_at_limit, judge_heat
 from wattline.policy.permission import allowed_models, judge_budget
 from wattline.policy.power import judge_claim
-from wattline.spec.pipeline import Locality
-from wattline.spec.policy import Policy, Weights
+from wattline.spec.policy import Policy, Thresholds, Weights
 from wattline.state import (
     Claim,
     JobRequest,
     Place,
+    ResourceKind,
     Snapshot,
     Usage,
     Verdict,
@@ -25,9 +26,10 @@ from wattline.units import SECONDS_PER_HOUR
 
 # Placement looks at this many feasible places of a pool before it takes the best of them.
 _ENOUGH = 8
+# What another arrangement of the same GPUs may change.
+_ARRANGED = frozenset({ResourceKind.RACK, ResourceKind.SUPPLY, ResourceKind.LOOP, "heat.throttle"})
 # Where a job set no end, places are compared over this long.
 _COMPARED_SECONDS = SECONDS_PER_HOUR
-_ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def choose_place(
     closest: tuple[float, tuple[Verdict, ...]] | None = None
     for site, device in _pools(snapshot, policy, request, sites):
         tried = 0
-        for place in _candidates(snapshot, request, site, device):
+        for place in _candidates(snapshot, policy.thresholds, request, site, device, power_fraction):
             choice = _weigh(snapshot, policy, request, place, power_fraction, near)
             if choice.place is None:
                 distance = _distance(choice.verdicts)
@@ -73,6 +75,18 @@ def choose_place(
     return Choice(place=None, verdicts=(_judge_existence(snapshot, policy, request, sites),))
 
 
+def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Choice) -> bool:
+    """Whether a job that found no place in an empty facility might have one that was not tried.
+
+    Only a gang has more arrangements than are tried, and only power and heat depend on which one it is.
+    """
+    short = {verdict.rule for verdict in tried.verdicts if not verdict.allows}
+    if request.gpus < 2 or request.locality in ONE_NODE or not short <= _ARRANGED:
+        return False
+    spread = Spread(snapshot=empty, thresholds=policy.thresholds, request=request)
+    return spread.may_be_carried(_pools(empty, policy, request, None), short)
+
+
 def _pools(
     snapshot: Snapshot, policy: Policy, request: JobRequest, sites: Collection[str] | None
 ) -> Iterator[tuple[str, str]]:
@@ -87,52 +101,34 @@ def _pools(
         yield site, device
 
 
-def _candidates(snapshot: Snapshot, request: JobRequest, site: str, device: str) -> Iterator[Place]:
+def _candidates(
+    snapshot: Snapshot,
+    thresholds: Thresholds,
+    request: JobRequest,
+    site: str,
+    device: str,
+    power_fraction: float,
+) -> Iterator[Place]:
     """Places with the GPUs a job needs, tightest fit first; power and heat are judged after."""
     biggest = snapshot.biggest(site, device)
     if request.gpus <= biggest:
-        seen: set[tuple[str, int]] = set()
+        seen: set[tuple[str, int, bool]] = set()
         for free in range(request.gpus, biggest + 1):
             for node in snapshot.nodes_with(site, device, free):
                 spot = snapshot.plant.spots[node]
-                # Nodes of one rack with as much free fit or fail alike.
-                if (spot.rack.name, free) in seen or snapshot.cpus_free(node) < request.cpus:
+                if snapshot.cpus_free(node) < request.cpus:
                     continue
-                seen.add((spot.rack.name, free))
+                # Nodes of one rack with as much free fit or fail alike, but for their own heat.
+                alike = (spot.rack.name, free, is_at_limit(snapshot, request, node, thresholds))
+                if alike in seen:
+                    continue
+                seen.add(alike)
                 yield Place(site, ((spot.node.name, request.gpus),))
-    if request.gpus > 1 and request.locality not in _ONE_NODE:
-        yield from _gangs(snapshot, request, site, device)
-
-
-def _gangs(snapshot: Snapshot, request: JobRequest, site: str, device: str) -> Iterator[Place]:
-    """Several nodes of one domain, fullest free first, so that few nodes are shared."""
-    domains: dict[str, list[int]] = {}
-    for node in snapshot.plant.nodes_of_site[site]:
-        spot = snapshot.plant.spots[node]
-        if spot.node.device is not None and spot.node.device.name == device and snapshot.gpus_free(node):
-            domains.setdefault(_domain(snapshot, node, request.locality), []).append(node)
-    for nodes in domains.values():
-        if sum(map(snapshot.gpus_free, nodes)) < request.gpus:
-            continue
-        by_free = sorted(nodes, key=lambda node: (-snapshot.gpus_free(node), node))
-        first = next((node for node in by_free if snapshot.cpus_free(node) >= request.cpus), None)
-        if first is None:  # the first node carries the job's CPUs
-            continue
-        left, taken = request.gpus, []
-        for node in (first, *(node for node in by_free if node != first)):
-            gpus = min(left, snapshot.gpus_free(node))
-            taken.append((snapshot.plant.spots[node].node.name, gpus))
-            left -= gpus
-            if left == 0:
-                break
-        if len(taken) > 1:
-            yield Place(site, tuple(taken))
-
-
-def _domain(snapshot: Snapshot, node: int, locality: Locality) -> str:
-    rack = snapshot.plant.spots[node].rack
-    names = {Locality.RACK: rack.name, Locality.SWITCH: rack.switch, Locality.ROW: rack.row}
-    return names.get(locality, "")
+    if request.gpus > 1 and request.locality not in ONE_NODE:
+        spread = Spread(
+            snapshot=snapshot, thresholds=thresholds, request=request, power_fraction=power_fraction
+        )
+        yield from spread.places(site, device)
 
 
 def _weigh(
@@ -148,11 +144,7 @@ def _weigh(
     claim = claim_of(request, place, plant, power_fraction)
     peak_watts = sum(peak_watts_on(request, plant, node, gpus, power_fraction) for node, gpus in claim.nodes)
     verdicts = judge_claim(snapshot, claim, policy.thresholds)
-    heats = {snapshot.plant.spots[node].loop_resource: node for node, _ in claim.nodes}
-    for node in heats.values():
-        heat = judge_heat(snapshot, request, claim, node, policy.thresholds)
-        if heat is not None:
-            verdicts.append(heat)
+    verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
     verdicts += judge_budget(snapshot, request, place, peak_watts, policy)
     if not all(verdict.allows for verdict in verdicts):
         return Choice(place=None, verdicts=tuple(verdicts))
@@ -214,9 +206,12 @@ def _judge_existence(
         wanted = " or ".join(sorted(models)) if models else "any GPU"
         rule = "residency" if request.residency and not _regions(snapshot, request) else "instance.type"
         subject = ", ".join(request.residency) if rule == "residency" else wanted
-        return Verdict.wait(rule, subject, change="another region or GPU model")
+        known = {device for _, device in snapshot.pools() if device}
+        regions = {site.region for site in snapshot.plant.sites.values()}
+        there = ", ".join(sorted(regions if rule == "residency" else known)) or "none"
+        return Verdict.wait(rule, subject, change=f"this facility has {there}")
     free = [snapshot.free_in(site, device) for site, device in pools]
-    one_node = request.locality in _ONE_NODE
+    one_node = request.locality in ONE_NODE
     at_hand = max(most for most, _ in free) if one_node else sum(all_of_it for _, all_of_it in free)
     subject = ", ".join(dict.fromkeys(site for site, _ in pools))
     if at_hand >= request.gpus:

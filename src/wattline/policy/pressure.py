@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wattline.policy.heat import HeatForecast, predict_heat
+from wattline.policy.heat import HeatForecast, predict_heat, say_unread
 from wattline.policy.power import UNITS, usable
 from wattline.spec.policy import Thresholds
 from wattline.state import POWER, Claim, Outcome, ResourceKind, Snapshot, Verdict
@@ -112,11 +112,18 @@ def _urgency(forecast: HeatForecast) -> tuple[float, float]:
 
 
 def _heat_verdict(forecast: HeatForecast, seconds: float) -> Verdict:
-    numbers = {
-        "now_celsius": round(forecast.now_celsius, 2),
-        "limit_celsius": forecast.limit_celsius,
-        "throttles_after_minutes": round(seconds / 60, 4),
-    }
+    numbers = {"limit_celsius": forecast.limit_celsius}
+    if forecast.unread_seconds is None:
+        numbers["now_celsius"] = round(forecast.now_celsius, 2)
+        numbers["throttles_after_minutes"] = round(seconds / 60, 4)
+    else:
+        numbers["unread_seconds"] = forecast.unread_seconds
     if forecast.steady_celsius is not None:
         numbers["predicted_celsius"] = round(forecast.steady_celsius, 2)
-    return Verdict(rule="heat.throttle", subject=forecast.loop, outcome=Outcome.PRESS, numbers=numbers)
+    return Verdict(
+        rule="heat.throttle",
+        subject=forecast.loop,
+        outcome=Outcome.PRESS,
+        numbers=numbers,
+        say=say_unread(forecast),
+    )

@@ -35,9 +35,9 @@ def recall(draft: Snapshot, policy: Policy) -> Recall:
         if job.asked == "pause":
             continue
         if job.rung < 0:  # a person paused it and has let go
-            _begin(draft, job, judge_request(draft, policy, job.request, _site(job)), result)
+            _begin(draft, job, judge_request(draft, policy, job.remainder, _site(job)), result)
             continue
-        here = choose_place(draft, policy, job.request, near=_site(job), sites=[_site(job)])
+        here = choose_place(draft, policy, job.remainder, near=_site(job), sites=[_site(job)])
         if not _back_in_place(draft, policy, job, here, result):
             _move_on(draft, policy, job, result, fits_here=here.place is not None)
     return result
@@ -105,9 +105,8 @@ def _begin(draft: Snapshot, job: Job, choice: Choice, result: Recall, lost_gpu_s
         _tell(job, choice, result)
         return
     kind = ActionKind.RESUME if choice.place.site == _site(job) else ActionKind.MIGRATE
-    because = (
-        f"from {_site(job)} to {choice.place.site}" if kind is ActionKind.MIGRATE else "pressure has gone"
-    )
+    gone = "asked to go on" if job.rung < 0 else "pressure has gone"
+    because = f"from {_site(job)} to {choice.place.site}" if kind is ActionKind.MIGRATE else gone
     action = next_action(
         job, kind, place=choice.place, rung=-1, lost_gpu_seconds=lost_gpu_seconds, because=because
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -14,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    field_validator,
 )
 
 from wattline import units
@@ -112,6 +114,14 @@ class Data(Document):
     path: RelativePath
     sha256: Digest | None = None
     schema_: RelativePath | None = Field(default=None, alias="schema")
+
+    @field_validator("path")
+    @classmethod
+    def _beside_the_results(cls, path: str) -> str:
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "out":
+            raise ValueError("data lies in a file or folder of its own, not in out/, which is for results")
+        return path
 
 
 class Profile(Document):

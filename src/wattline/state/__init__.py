@@ -3,7 +3,7 @@
 from wattline.state.account import Account, usage_of, week_ends_at
 from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place
 from wattline.state.claim import Claim, claim_of, peak_watts_on
-from wattline.state.dump import dump_state, load_state
+from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
 from wattline.state.event import (
     SCHEMA_VERSION,
     Acknowledged,
@@ -25,7 +25,7 @@ from wattline.state.event import (
     Ticked,
     Usage,
 )
-from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved
+from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
 from wattline.state.snapshot import Snapshot, project
@@ -72,6 +72,7 @@ __all__ = [
     "RunSubmitted",
     "Saved",
     "Snapshot",
+    "SnapshotUnusableError",
     "Spot",
     "State",
     "Ticked",
@@ -84,6 +85,7 @@ __all__ = [
     "peak_watts_on",
     "project",
     "requests_of",
+    "seconds_left",
     "usage_of",
     "week_ends_at",
 ]

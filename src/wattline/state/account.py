@@ -35,9 +35,14 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def committed(self) -> Usage:
+        return self.committed_besides(None)
+
+    def committed_besides(self, job: str | None) -> Usage:
+        """What the week has seen of all but one job's promise: a job that moves takes its own along."""
         total = self.used
-        for promise in self.promised.values():
-            total = total.plus(promise)
+        for holder, promise in self.promised.items():
+            if holder != job:
+                total = total.plus(promise)
         return total
 
 

@@ -46,6 +46,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rung: int | None = None  # where on its ladder the job stands after this; None: unchanged
     lost_gpu_seconds: float = 0.0  # its price in useful work
     because: str = ""
+    lost: bool = False  # a stop for want of an answer: the attempt counts as lost, and the job goes on
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Conditions:
-    """Columns by node and by loop; GPU temperatures in the order they were read, the oldest first."""
+    """Columns by node and by loop; what GPUs say in the order it was read, the oldest first."""
 
     node_celsius: dict[int, tuple[float, float]] = field(default_factory=dict)  # hottest GPU, read at
     node_gpu_watts: dict[int, tuple[float, float]] = field(default_factory=dict)  # hungriest GPU, read at

@@ -14,6 +14,10 @@ from wattline.state.state import State
 DUMP_VERSION = 1
 
 
+class SnapshotUnusableError(UnavailableError):
+    """A snapshot cannot stand in for the records before it; folding those gives the same state."""
+
+
 class Dump(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is not derived."""
 
@@ -64,7 +68,12 @@ def load_state(facility: Facility, data: bytes) -> State:
     try:
         dump = _decode(data)
     except msgspec.MsgspecError as error:
-        raise UnavailableError(f"state snapshot: cannot be read: {error}") from error
+        raise SnapshotUnusableError(f"state snapshot: cannot be read: {error}") from error
+    if dump.version != DUMP_VERSION:
+        raise SnapshotUnusableError(
+            f"state snapshot: is of version {dump.version}, this code reads {DUMP_VERSION}",
+            hint="the journal itself is not affected; folding it from the start needs no snapshot",
+        )
     state = State(facility)
     state.at = dump.at
     for subject, quantity, value, at in dump.readings:
@@ -89,10 +98,10 @@ def load_state(facility: Facility, data: bytes) -> State:
     if dump.adopted:
         state.put_adopted(dump.adopted)
     for job_id in dump.stuck:
-        state.stuck[state.jobs[job_id].request.shape] = (state.ledger.loosened, week_of(state.at))
+        state.stuck[state.jobs[job_id].remainder.shape] = (state.ledger.loosened, week_of(state.at))
     state.stuck_at, state.doubted_seconds = dump.stuck_at, 0.0
     if state.digest() != dump.digest:
-        raise UnavailableError(
+        raise SnapshotUnusableError(
             f"state snapshot: its digest is {dump.digest}, what it holds has {state.digest()}",
             hint="the snapshot was altered or made by another version; the journal itself is not affected",
         )

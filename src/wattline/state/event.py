@@ -129,7 +129,11 @@ class AttemptEnded(Happening, frozen=True, kw_only=True):
 
 
 class Acknowledged(Happening, frozen=True, kw_only=True):
-    """A cap or a batch is as asked. Beginnings, pauses and stops are answered by the attempt itself."""
+    """A cap or a batch is as asked; a beginning or a pause is still being worked on.
+
+    Those are answered by the attempt itself, when it has started or ended: until then this says that somebody
+    is at it, and the time to answer starts anew. A stop is answered by the attempt's end and by nothing else.
+    """
 
     action: str
 

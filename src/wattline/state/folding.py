@@ -11,7 +11,7 @@ import msgspec
 from wattline.state import event as events
 from wattline.state.action import BEGINNINGS, ActionKind
 from wattline.state.event import Ending
-from wattline.state.job import ENDED, HOLDING, MOST_PAST, Job, JobState, Past, Run, Saved
+from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved
 from wattline.state.measuring import fold_reading
 from wattline.state.tables import Tables
 
@@ -51,6 +51,7 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
             submitted_at=event.at,
             jobs=tuple(request.job for request in event.jobs),
             documents=event.documents,
+            process=event.source,
         )
     )
 
@@ -105,29 +106,37 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     job = _current(state, event.job, event.attempt)
     if job is None:
         return
+    ending = _ending(state, job, event.ending)
     give_back(state, job, event.usage)
     # Why it was asked to leave says more than how it left.
-    say = job.say if event.ending is Ending.PAUSED and job.say else event.say
+    say = job.say if ending is not event.ending or (ending is Ending.PAUSED and job.say) else event.say
     step = max(job.step, job.saved.step if job.saved is not None else 0)
-    past = Past(job.attempt, job.place, event.ending, job.started_at, event.at, step, say)
+    kept_at = job.saved.at if job.saved is not None else None
+    past = Past(job.attempt, job.place, ending, job.started_at, event.at, step, say, kept_at)
     job = replace(
         job,
         past=(*job.past, past)[-MOST_PAST:],
         since=event.at,
         clear_since=None,
-        ending=event.ending,
+        ending=ending,
         say=say,
         usage=job.usage.plus(event.usage),
         outputs=event.outputs or job.outputs,
     )
-    follow = _AFTER[event.ending](job)
+    follow = _AFTER[ending](job)
     if follow in ENDED:
         end_job(state, replace(job, state=follow, ended_at=event.at), event.at)
     else:
-        restarts = job.restarts + (event.ending in (Ending.FAILED, Ending.NOT_STARTED))
+        restarts = job.restarts + (ending in (Ending.FAILED, Ending.NOT_STARTED))
         # Only a pause that its ladder asked for leaves it standing on a rung.
         on_ladder = follow is JobState.PAUSED and not job.asked
         state.put(replace(job, state=follow, restarts=restarts, rung=job.rung if on_ladder else -1))
+
+
+def _ending(state: Tables, job: Job, told: Ending) -> Ending:
+    """A stop for want of an answer ends what was silent, not the job."""
+    asked = [state.flights[action_id].action for action_id in state.flying.get(job.id, ())]
+    return Ending.LOST if told is Ending.STOPPED and any(action.lost for action in asked) else told
 
 
 _ASKED = {"cancel": JobState.CANCELLED, "pause": JobState.PAUSED}
@@ -191,8 +200,12 @@ _ADJUSTMENTS = frozenset({ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH})
 
 def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
     flight = state.flights.get(event.action)
-    if flight is None or flight.action.kind not in _ADJUSTMENTS:
-        return  # beginnings, pauses and stops are answered by the attempt itself
+    if flight is None:
+        return
+    if flight.action.kind not in _ADJUSTMENTS:  # the attempt itself answers; this says that it will
+        if flight.action.kind is not ActionKind.STOP and event.at > flight.issued_at:
+            state.put_flight(event.action, Flight(flight.action, event.at))
+        return
     state.put_flight(event.action, None)
     job = _current(state, flight.action.job, flight.action.attempt)
     if job is None:
@@ -245,9 +258,12 @@ def _asked(state: Tables, event: events.Asked) -> None:
     elif event.want == "pause" and job.state is JobState.WAITING:
         state.put(replace(job, state=JobState.PAUSED, since=event.at, asked="pause"))
     elif event.want == "resume":
+        run = state.runs.get(job.request.run)
+        if event.source and run is not None:
+            state.put_run(replace(run, process=event.source))
         queued = job.state is JobState.PAUSED and job.place is None  # it never ran: back in line
         resumed = replace(job, state=JobState.WAITING, since=event.at) if queued else job
-        state.put(replace(resumed, asked=""))
+        state.put(replace(resumed, asked="", resumed_at=event.at))
     elif event.want in _ASKED:
         state.put(replace(job, asked=event.want))
 

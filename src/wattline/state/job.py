@@ -51,6 +51,9 @@ class Past(msgspec.Struct, frozen=True):
     ended_at: float
     step: int
     say: str = ""
+    kept_at: float | None = (
+        None  # when its newest checkpoint was saved, if it or an earlier attempt saved one
+    )
 
 
 # A job may be lost and resumed without end; the journal has them all.
@@ -72,13 +75,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power_fraction: float = 1.0
     in_flight_fraction: float = 1.0
     rung: int = -1  # the last rung of its ladder that was taken
-    rung_at: float = 0.0
+    rung_at: float = 0.0  # when it last gave way; taking load back is no relief
     clear_since: float | None = None
     step: int = 0
     total: int | None = None
     loss: float | None = None
     saved: Saved | None = None
     restarts: int = 0  # of its own doing
+    resumed_at: float = 0.0  # when a person last wanted it to go on
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()
@@ -93,9 +97,25 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.request.job
 
     @property
+    def remainder(self) -> JobRequest:
+        """What it asks for from here on: the same, for as long as it may still run."""
+        if not self.past or self.request.max_duration_seconds is None:
+            return self.request
+        return msgspec.structs.replace(self.request, max_duration_seconds=seconds_left(self))
+
+    @property
     def order(self) -> tuple[float, float, str]:
         """Who goes first among equals; classes are weighed in the policy."""
         return (self.since, self.submitted_at, self.request.job)
+
+
+def seconds_left(job: Job) -> float | None:
+    """The longest it may still run: what earlier attempts used counts. None: it set no end."""
+    most = job.request.max_duration_seconds
+    if most is None:
+        return None
+    used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
+    return max(1.0, most - used)
 
 
 class Flight(msgspec.Struct, frozen=True):
@@ -116,6 +136,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submitted_at: float
     jobs: tuple[str, ...]
     documents: dict[str, str]
+    process: str = ""  # who waits for it: the process that submitted it, or resumed it last
     gates: tuple[dict[str, object], ...] = ()
     gates_passed: bool | None = None
     judged: bool = False

@@ -95,7 +95,8 @@ def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobR
         deadline_at=phase.deadline.timestamp() if phase.deadline else None,
         mode=phase.mode,
         ladder=None if ladder is None else tuple(rung.rung() for rung in ladder),
-        checkpoints=phase.checkpoint is not None,
+        checkpoints=phase.checkpoint is not None
+        or (phase.signals is not None and bool(phase.signals.saved_to)),
         replicate_to=phase.checkpoint.replicate_to if phase.checkpoint else (),
         restart_max=phase.restart.max,
         approved=approved,

@@ -8,7 +8,7 @@ from wattline.state.account import promise_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import peak_watts_on
 from wattline.state.folding import end_job
-from wattline.state.job import Flight, Job, JobState
+from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.tables import Tables
 
 replace = msgspec.structs.replace
@@ -22,7 +22,8 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         return
     job = replace(job, actions=job.actions + 1)
     if action.rung is not None:
-        job = replace(job, rung=action.rung, rung_at=at, clear_since=None)
+        rung_at = at if action.rung > job.rung else job.rung_at
+        job = replace(job, rung=action.rung, rung_at=rung_at, clear_since=None)
     if action.kind is ActionKind.REFUSE:
         end_job(state, replace(job, state=JobState.REFUSED, since=at, ended_at=at, say=action.because), at)
         return
@@ -61,7 +62,6 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         peak_watts_on(job.request, state.plant, state.plant.node_number[name], gpus, action.fraction)
         for name, gpus in action.place.nodes
     )
-    duration = job.request.max_duration_seconds
-    promise = promise_of(job.request, action.place, state.plant, peak_watts, duration)
+    promise = promise_of(job.request, action.place, state.plant, peak_watts, seconds_left(job))
     account = state.account(job.request.project)
     state.put_account(job.request.project, replace(account, promised={**account.promised, job.id: promise}))

@@ -15,7 +15,7 @@ from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of, peak_watts_on
 from wattline.state.conditions import Conditions
 from wattline.state.event import Usage
-from wattline.state.job import Flight, Job, JobState
+from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.plant import Plant
 from wattline.state.state import State
 
@@ -87,11 +87,12 @@ class Snapshot:
             yield resource
 
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
-        """Nodes whose GPUs' last temperature is too old to be believed."""
-        for node, (_, read_at) in self.conditions.node_celsius.items():
-            if self.at - read_at <= max_age_seconds:
-                return
-            yield node
+        """Nodes whose GPUs' last temperature or draw is too old to be believed."""
+        for column in (self.conditions.node_celsius, self.conditions.node_gpu_watts):
+            for node, (_, read_at) in column.items():
+                if self.at - read_at <= max_age_seconds:
+                    break
+                yield node
 
     @property
     def paused(self) -> Iterable[str]:
@@ -224,8 +225,7 @@ class Snapshot:
                 peak_watts_on(job.request, self.plant, node, gpus, action.fraction)
                 for node, gpus in claim.nodes
             )
-            duration = job.request.max_duration_seconds
-            promise = promise_of(job.request, action.place, self.plant, peak_watts, duration)
+            promise = promise_of(job.request, action.place, self.plant, peak_watts, seconds_left(job))
             project = job.request.project
             self._promised[project] = self._promised.get(project, Usage()).plus(promise)
             self._jobs[job.id] = replace(

@@ -61,7 +61,7 @@ class State(Tables):
         for job_id in decision.pressed:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=None))
         for job_id in decision.stuck:
-            self.stuck[self.jobs[job_id].request.shape] = (self.ledger.loosened, week_of(decision.at))
+            self.stuck[self.jobs[job_id].remainder.shape] = (self.ledger.loosened, week_of(decision.at))
         if decision.stuck:
             self.stuck_at = decision.at
         self.doubted_seconds = 0.0

@@ -68,7 +68,7 @@ class Tables:
             self._unindex(before)
         self.jobs[job.id] = job
         if job.state is JobState.WAITING:
-            insort(self.waiting.setdefault(job.request.shape, []), waiting_key(job))
+            insort(self.waiting.setdefault(job.remainder.shape, []), waiting_key(job))
         elif job.state in HOLDING:
             self.holding[job.id] = None
             if before is None or _standing(before) != _standing(job):
@@ -133,11 +133,12 @@ class Tables:
 
     def _unindex(self, job: Job) -> None:
         if job.state is JobState.WAITING:
-            queue = self.waiting[job.request.shape]
+            shape = job.remainder.shape
+            queue = self.waiting[shape]
             del queue[bisect_left(queue, waiting_key(job))]
             if not queue:
-                del self.waiting[job.request.shape]
-                self.stuck.pop(job.request.shape, None)
+                del self.waiting[shape]
+                self.stuck.pop(shape, None)
         elif job.state in HOLDING:
             del self.holding[job.id]
         elif job.state is JobState.PAUSED:

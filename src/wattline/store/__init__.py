@@ -12,7 +12,7 @@ from wattline.store.digest import Digest
 from wattline.store.errors import JournalAlteredError, LeaseLostError, StoreRefusedError
 from wattline.store.memory import MemoryJournal
 from wattline.store.objects import ObjectStore
-from wattline.store.process import ProcessIdentity
+from wattline.store.process import ProcessIdentity, identify_this_process, is_alive
 from wattline.store.records import Entry, Journal, Record, Snapshot
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ __all__ = [
     "StoreRefusedError",
     "Token",
     "WriterLease",
+    "identify_this_process",
+    "is_alive",
     "open_store",
 ]
 

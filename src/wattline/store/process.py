@@ -33,6 +33,29 @@ class ProcessIdentity:
             other.pid_namespace,
         )
 
+    def __str__(self) -> str:
+        parts = (self.hostname, self.boot_id, self.pid_namespace, self.pid, self.started_ticks)
+        return " ".join(map(str, parts))
+
+    @staticmethod
+    def parse(text: str) -> ProcessIdentity | None:
+        """The identity that `str` wrote; None for anything else."""
+        parts = text.split(" ")
+        if len(parts) != 5 or not (parts[3].isdecimal() and parts[4].isdecimal()):
+            return None
+        return ProcessIdentity(
+            hostname=parts[0],
+            boot_id=parts[1],
+            pid_namespace=parts[2],
+            pid=int(parts[3]),
+            started_ticks=int(parts[4]),
+        )
+
+
+def is_alive(process: ProcessIdentity) -> bool:
+    """Whether a process can be seen from here and is not gone."""
+    return identify_this_process().can_see(process) and not is_provably_dead(process)
+
 
 def identify_this_process() -> ProcessIdentity:
     pid = os.getpid()

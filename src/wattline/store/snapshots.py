@@ -10,12 +10,13 @@ from __future__ import annotations
 import struct
 from hashlib import sha256
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from wattline.store.errors import JournalAlteredError
 from wattline.store.records import Snapshot, check_same_snapshot
 from wattline.store.schema import journal, snapshots
 
+_KEPT = 3  # the newest, and two to fall back on
 _TAG = b"wattline.snapshot.1\0"
 _FIXED = struct.Struct(">QI")
 
@@ -35,6 +36,8 @@ def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
             payload=snapshot.payload,
         )
     )
+    kept = select(snapshots.c.seq).order_by(snapshots.c.seq.desc()).limit(_KEPT)
+    connection.execute(delete(snapshots).where(snapshots.c.seq.not_in(kept)))
 
 
 def read_latest_snapshot(connection: Connection, before_seq: int | None) -> Snapshot | None:

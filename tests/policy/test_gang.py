@@ -1,0 +1,73 @@
+"""A job that needs several nodes takes those that can be powered and cooled, however they stand."""
+
+from __future__ import annotations
+
+from building import a_job, a_site, a_world, kinds
+from wattline.spec import Locality
+from wattline.state import JobState
+
+
+def test_a_gang_spreads_over_racks_that_could_not_carry_it_alone() -> None:
+    """Each rack has four nodes and power for three."""
+    hall = a_world(a_site(racks=2, nodes=4, rack_cap_watts=3 * 3200.0))
+    hall.run(a_job(gpus=32))
+    assert str(hall.job().place) == ("zurich/r1-n1×8, zurich/r1-n2×8, zurich/r1-n3×8, zurich/r2-n1×8")
+
+
+def test_a_gang_takes_parts_of_nodes_where_whole_ones_cannot_be_powered() -> None:
+    hall = a_world(a_site(racks=2, nodes=2, rack_cap_watts=6 * 400.0))
+    hall.run(a_job(gpus=12))
+    assert str(hall.job().place) == "zurich/r1-n1×6, zurich/r2-n1×6"
+
+
+def test_a_gang_keeps_below_what_others_left_of_a_rack() -> None:
+    hall = a_world(a_site(racks=2, nodes=4, rack_cap_watts=3 * 3200.0))
+    hall.run(a_job("r0/train", gpus=8))
+    hall.run(a_job("r1/train", gpus=32))
+    assert str(hall.job("r1/train").place) == (
+        "zurich/r1-n2×8, zurich/r1-n3×8, zurich/r2-n1×8, zurich/r2-n2×8"
+    )
+
+
+def test_a_gang_that_all_caps_together_cannot_carry_is_refused() -> None:
+    hall = a_world(a_site(racks=2, nodes=4, rack_cap_watts=3 * 3200.0))
+    hall.submit(a_job("r1/train", gpus=56), a_job("r2/train", gpus=32, locality=Locality.RACK))
+    assert kinds(hall.decide()) == [("refuse", "r1/train"), ("refuse", "r2/train")]
+    assert "power.rack" in hall.job("r1/train").say
+
+
+def test_a_gang_that_not_even_one_gpu_of_fits_is_refused_though_the_caps_add_up() -> None:
+    hall = a_world(a_site(racks=8, nodes=1, rack_cap_watts=399.0))
+    hall.submit(a_job(gpus=2))
+    assert kinds(hall.decide()) == [("refuse", "r1/train")]
+
+
+def test_a_gang_that_other_arrangements_might_fit_waits() -> None:
+    """Either of two loops could cool half of the gang; what is tried puts all of it on one."""
+    hall = a_world(a_site(racks=2, loops=2, loop_watts=6400.0, supply_celsius=37.0))
+    hall.submit(a_job(gpus=16))
+    assert kinds(hall.decide()) == []
+    assert hall.job().state is JobState.WAITING
+    assert [verdict.rule for verdict in hall.job().verdicts if not verdict.allows] == ["heat.throttle"]
+
+
+def test_a_gang_does_not_start_over_a_node_that_is_too_hot() -> None:
+    hall = a_world(a_site(nodes=2))
+    hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 90.0)
+    hall.submit(a_job(gpus=16))
+    assert kinds(hall.decide()) == []
+    assert [verdict.rule for verdict in hall.job().verdicts if not verdict.allows] == ["heat.throttle"]
+
+
+def test_a_gang_goes_around_a_node_that_is_too_hot() -> None:
+    hall = a_world(a_site(nodes=3))
+    hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 90.0)
+    hall.run(a_job(gpus=16))
+    assert str(hall.job().place) == "zurich/r1-n2×8, zurich/r1-n3×8"
+
+
+def test_the_node_with_the_cpus_comes_first() -> None:
+    hall = a_world(a_site(nodes=2, cpus=8))
+    hall.run(a_job("r0/prepare", gpus=0, cpus=6.0))
+    hall.run(a_job("r1/train", gpus=16, cpus=4.0))
+    assert str(hall.job("r1/train").place) == "zurich/r1-n2×8, zurich/r1-n1×8"
