@@ -172,17 +172,25 @@ def main() -> int:
         assert undisturbed is not None
         expected = model_of(undisturbed)
         print(f"undisturbed: {undisturbed['status']}, {longest:.1f} s, model {expected[:12]}", flush=True)
-        bad = 0
+        bad = kills = orphans = claims = 0
         with ThreadPoolExecutor(options.parallel) as pool:
             seeds = range(options.seed, options.seed + options.points)
             points = pool.map(lambda seed: disturb(folder, work, seed, longest), seeds)
             for number, point in enumerate(points, 1):
+                kills, orphans, claims = (
+                    kills + len(point.kills),
+                    orphans + point.orphans,
+                    claims + point.claims,
+                )
                 if not point.ok(expected):
                     bad += 1
                     print(f"BAD {point}", flush=True)
                 elif number % 10 == 0:
                     print(f"{number} of {options.points} points, {bad} bad", flush=True)
-        print(f"{options.points} points, {bad} bad: same model, no process left, no claim left in the rest")
+        print(
+            f"{options.points} points, {kills} kills, {bad} bad, {orphans} processes left, "
+            f"{claims} claims left, {time.monotonic() - began:.0f} s"
+        )
     return 1 if bad else 0
 
 
