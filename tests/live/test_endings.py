@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from wattline.engines import Result
-from wattline.live.endings import FENCED_EXIT_CODE, PAUSED_EXIT_CODE, ending_of, say_of
+from wattline.live.endings import ending_of, say_of
 from wattline.state import Ending
+from wattline.train import FENCED_EXIT_CODE, PAUSED_EXIT_CODE
 
 
 def a_result(reason: Any, code: int | None = None, number: int | None = None) -> Result:

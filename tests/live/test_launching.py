@@ -13,7 +13,7 @@ import pytest
 from wattline.checkpoint import StaleEpochError, list_checkpoints, save
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
-from wattline.live import Home, hash_file
+from wattline.live import Home, hash_data
 from wattline.live.launching import prepare
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
@@ -36,7 +36,7 @@ class Site:
         self.objects = ObjectStore(self.home.objects)
         self.goods = KeptGoods(self.objects)
         pipeline = read_pipeline(self.folder / "wattline.yaml")
-        data = {one.path: hash_file(self.folder / one.path) for one in pipeline.data}
+        data = {one.path: hash_data(self.folder / one.path) for one in pipeline.data}
         bundle = bundle_source(self.folder, self.objects, exclude=list(data))
         kept = self.objects.put_file(self.folder / "wattline.yaml")
         self.documents = describe_source(str(kept), str(bundle.digest), self.folder, data)
@@ -159,7 +159,7 @@ def test_a_folder_of_data_has_one_hash_that_every_file_changes(tmp_path: Path) -
     (folder / "deep").mkdir(parents=True)
     (folder / "a").write_text("a")
     (folder / "deep" / "b").write_text("b")
-    before = hash_file(folder)
+    before = hash_data(folder)
     (folder / "deep" / "b").rename(folder / "deep" / "c")
-    assert hash_file(folder) != before
-    assert hash_file(folder / "a") == hashlib.sha256(b"a").hexdigest()
+    assert hash_data(folder) != before
+    assert hash_data(folder / "a") == hashlib.sha256(b"a").hexdigest()

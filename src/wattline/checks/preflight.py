@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from wattline.errors import WattlineError
-from wattline.live import hash_file
+from wattline.live import hash_data
 from wattline.spec import Pipeline, Policy
 
 Outcome = Literal["pass", "warn", "fail"]
@@ -52,7 +52,7 @@ def preflight(
     params_sha256 = None
     if pipeline.params is not None:
         try:
-            params_sha256 = hash_file(folder / pipeline.params)
+            params_sha256 = hash_data(folder / pipeline.params)
             checks.append(Check(check="params", outcome="pass", message=f"{pipeline.params} is there"))
         except WattlineError as error:
             checks.append(Check(check="params", outcome="fail", message=str(error)))
@@ -73,7 +73,7 @@ def _check_data(pipeline: Pipeline, folder: Path, data_sha256: dict[str, str]) -
     for data in pipeline.data:
         name = f"data {data.name}"
         try:
-            found = hash_file(folder / data.path)
+            found = hash_data(folder / data.path)
         except WattlineError as error:
             yield Check(check=name, outcome="fail", message=error.message)
             continue

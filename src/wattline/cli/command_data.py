@@ -13,7 +13,7 @@ from wattline.cli.pinning import pin
 from wattline.cli.printing import plain, print_json, stdout_console
 from wattline.cli.writing import write_atomically
 from wattline.errors import UnavailableError, UsageError
-from wattline.live import hash_file
+from wattline.live import hash_data
 from wattline.spec import read_pipeline
 from wattline.spec.quantities import check_relative_path
 from wattline.units import format_bytes
@@ -71,7 +71,7 @@ def hash_with_progress(path: Path) -> str:
         else:
             console.print(text, soft_wrap=True, markup=False)
     with told:
-        return hash_file(path)
+        return hash_data(path)
 
 
 def data_name(relative: str, taken: set[str]) -> str:

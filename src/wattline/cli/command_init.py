@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from wattline.cli.printing import plain, print_json, stdout_console
-from wattline.cli.starting import facility_text, find_script, pipeline_text
+from wattline.cli.starting import Script, facility_text, find_script, pipeline_text
 from wattline.cli.writing import write_atomically
 from wattline.errors import UsageError
-from wattline.spec import FacilityDocument, Pipeline, parse_document
+from wattline.spec import FacilityDocument, Pipeline, build_facility, parse_document
 from wattline.telemetry import nvml_unavailable_reason, read_nvml_devices
 
 _PIPELINE, _FACILITY = "wattline.yaml", "facility.yaml"
@@ -32,7 +32,7 @@ def init_folder(folder: Path, *, script: str | None, force: bool, as_json: bool)
         print_json(
             {
                 "script": found.name,
-                "asked_through": "wattline.train" if found.uses_train else "signals",
+                "asked_through": _asked_through(found),
                 "written": list(texts),
                 "emulated": emulated,
                 "nvml": {"devices": len(devices), "reason": None if devices else nvml_unavailable_reason()},
@@ -41,9 +41,18 @@ def init_folder(folder: Path, *, script: str | None, force: bool, as_json: bool)
         )
         return 0
     console = stdout_console()
-    through = "wattline.train" if found.uses_train else "signals; it is not changed"
-    console.print(f"{_PIPELINE}   runs {plain(found.name)}, asked through {through}")
-    machine = "an emulated GPU: no NVIDIA driver answers" if emulated else f"{len(devices)} NVIDIA GPUs"
+    through = _asked_through(found)
+    how = "which keeps no checkpoints: it starts over" if through is None else f"asked through {through}"
+    console.print(f"{_PIPELINE}   runs {plain(found.name)}, {how}")
+    gpus = build_facility(facility).gpus
+    machine = "an emulated GPU: no NVIDIA driver answers" if emulated else f"{gpus} of its NVIDIA GPUs"
     console.print(f"{_FACILITY}   this machine, with {machine}")
     console.print(f"next: {next_command}", style="bold")
     return 0
+
+
+def _asked_through(script: Script) -> str | None:
+    """How a script can be asked to save; None: not at all."""
+    if script.uses_train:
+        return "wattline.train"
+    return "signals" if script.checkpoint_signal is not None else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wattline.cli.finding import open_if_any
 from wattline.cli.printing import iso
 from wattline.facility import Facility, Link, Loop, Node, Rack, Site, Supply, TrafficClass
-from wattline.live import hash_file
+from wattline.live import hash_data
 from wattline.spec import find_facility, read_facility
 from wattline.state import Snapshot, State
 
@@ -68,7 +68,7 @@ class Facts:
 def read_facts(name_or_path: str) -> Facts:
     """Live numbers only if the state folder has adopted this very document."""
     facility = read_facility(name_or_path)
-    digest = f"sha256:{hash_file(find_facility(name_or_path))}"
+    digest = f"sha256:{hash_data(find_facility(name_or_path))}"
     with open_if_any() as view:
         if view is not None and view.state.adopted.get("facility_sha256") == digest:
             max_age = view.session.policy().thresholds.reading_max_age

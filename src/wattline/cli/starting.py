@@ -15,7 +15,7 @@ from pathlib import Path
 from wattline.cli.command_data import data_name
 from wattline.cli.pinning import scalar
 from wattline.errors import UnavailableError, UsageError
-from wattline.live import hash_file
+from wattline.live import hash_data
 from wattline.spec.nearest import nearest
 from wattline.spec.tree import printable
 from wattline.telemetry import NvmlDevice
@@ -142,7 +142,7 @@ def _data_lines(folder: Path) -> list[str]:
         taken.add(name)
         files = [entry] if entry.is_file() else entry.rglob("*")
         small = sum(file.stat().st_size for file in files if file.is_file()) <= _PINNED_AT_ONCE_BYTES
-        pinned = f", sha256: {scalar(hash_file(entry))}" if small else ""
+        pinned = f", sha256: {scalar(hash_data(entry))}" if small else ""
         lines.append(f"  - {{name: {scalar(name)}, path: {scalar(path)}{pinned}}}")
     return lines
 

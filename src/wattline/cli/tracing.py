@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wattline.cli.finding import View
 from wattline.errors import RefusedError, UnavailableError, WattlineError
-from wattline.live import hash_file
+from wattline.live import hash_data
 from wattline.release import Lineage, Link, Release, Statement, load_manifest, trace_lineage
 from wattline.state import Run
 
@@ -90,7 +90,7 @@ def _check_release(view: View, release: Release) -> Link:
             return Link(
                 kind="release", name=name, digest=release.manifest, outcome="missing", note=f"{path} is gone"
             )
-        if hash_file(path) != sha256:
+        if hash_data(path) != sha256:
             note = f"{path} has changed"
             return Link(kind="release", name=name, digest=release.manifest, outcome="altered", note=note)
     note = f"number {release.number}, {len(release.artifacts)} files"

@@ -1,9 +1,9 @@
 """World made of engines, telemetry and the wall clock."""
 
 from wattline.live.home import Home
-from wattline.live.launching import hash_file
+from wattline.live.launching import hash_data
 from wattline.live.meters import Meters
 from wattline.live.running import Goods, RunSource
 from wattline.live.world import LiveWorld
 
-__all__ = ["Goods", "Home", "LiveWorld", "Meters", "RunSource", "hash_file"]
+__all__ = ["Goods", "Home", "LiveWorld", "Meters", "RunSource", "hash_data"]

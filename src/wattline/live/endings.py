@@ -6,10 +6,7 @@ import signal
 
 from wattline.engines import Result
 from wattline.state import Ending
-
-# What the training runtime exits with: saved and left, or found that a newer attempt has taken over.
-PAUSED_EXIT_CODE = 75
-FENCED_EXIT_CODE = 76
+from wattline.train import FENCED_EXIT_CODE, PAUSED_EXIT_CODE
 
 _BY_REASON = {
     "timeout": Ending.TIMED_OUT,

@@ -70,7 +70,7 @@ def prepare(
         working_directory=work,
         command=phase.run,
         environment=_environment(source, phase, job, action, directory, checkpoints),
-        max_duration_seconds=_most_seconds(job),
+        max_duration_seconds=seconds_left(job),
         checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
         finish_signal=_signal(phase.signals.finish if phase.signals else None) or signal.SIGTERM,
         cpus=request.cpus,
@@ -92,7 +92,7 @@ def _link_data(source: RunSource, work: Path) -> None:
     for data in source.pipeline.data:
         origin = source.folder / data.path
         wanted = source.data_sha256.get(data.path)
-        found = hash_file(origin)
+        found = hash_data(origin)
         if wanted is not None and found != wanted:
             raise RefusedError(
                 f"data {data.name}: {origin} has sha256 {found}, the run was admitted with {wanted}",
@@ -104,7 +104,7 @@ def _link_data(source: RunSource, work: Path) -> None:
         place.symlink_to(origin)
 
 
-def hash_file(path: Path) -> str:
+def hash_data(path: Path) -> str:
     """The sha256 of a file, or of a folder's files by name and content."""
     if not path.exists():
         raise UnavailableError(f"data: {path} does not exist", hint="check the path in the pipeline")
@@ -168,12 +168,6 @@ def _environment(
     if source.pipeline.params is not None:
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
     return environment
-
-
-def _most_seconds(job: Job) -> float | None:
-    """The longest it may still run; one that has used up its time gets a moment to save."""
-    left = seconds_left(job)
-    return None if left is None else max(1.0, left)
 
 
 def _signal(name: str | None) -> int | None:

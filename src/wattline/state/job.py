@@ -51,9 +51,7 @@ class Past(msgspec.Struct, frozen=True):
     ended_at: float
     step: int
     say: str = ""
-    kept_at: float | None = (
-        None  # when its newest checkpoint was saved, if it or an earlier attempt saved one
-    )
+    kept_at: float | None = None  # when the newest checkpoint was saved, by it or by an earlier attempt
 
 
 # A job may be lost and resumed without end; the journal has them all.
