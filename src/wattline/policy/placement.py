@@ -54,7 +54,9 @@ def choose_place(
     """The best feasible place, cheapest by the policy's weights; ties go to the first in the facility."""
     best: Choice | None = None
     closest: tuple[float, tuple[Verdict, ...]] | None = None
-    for site, device in _pools(snapshot, policy, request, sites):
+    for least, site, device in _cheapest_first(snapshot, policy, request, sites, power_fraction):
+        if best is not None and best.score <= least:
+            break  # what is left costs more, however roomy it is
         tried = 0
         for place in _candidates(snapshot, policy.thresholds, request, site, device, power_fraction):
             choice = _weigh(snapshot, policy, request, place, power_fraction, near)
@@ -73,6 +75,22 @@ def choose_place(
     if closest is not None:
         return Choice(place=None, verdicts=closest[1])
     return Choice(place=None, verdicts=(_judge_existence(snapshot, policy, request, sites),))
+
+
+def _cheapest_first(
+    snapshot: Snapshot,
+    policy: Policy,
+    request: JobRequest,
+    sites: Collection[str] | None,
+    power_fraction: float,
+) -> list[tuple[float, str, str]]:
+    """Pools with the least that any of their places scores: what the job costs there, all else perfect."""
+    found = []
+    for site, device in _pools(snapshot, policy, request, sites):
+        node = snapshot.plant.spots[next(_nodes_of(snapshot, site, device))].node.name
+        usage = _usage(snapshot, request, Place(site, ((node, request.gpus),)), power_fraction)
+        found.append((_cost(policy.weights, usage), site, device))
+    return sorted(found, key=lambda pool: pool[0])
 
 
 def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Choice) -> bool:
@@ -140,20 +158,37 @@ def _weigh(
     near: str | None,
 ) -> Choice:
     """Judge one place by everything, then price it."""
-    plant = snapshot.plant
-    claim = claim_of(request, place, plant, power_fraction)
-    peak_watts = sum(peak_watts_on(request, plant, node, gpus, power_fraction) for node, gpus in claim.nodes)
+    claim = claim_of(request, place, snapshot.plant, power_fraction)
+    peak_watts = _peak_watts(snapshot, request, place, power_fraction)
     verdicts = judge_claim(snapshot, claim, policy.thresholds)
     verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
     verdicts += judge_budget(snapshot, request, place, peak_watts, policy)
     if not all(verdict.allows for verdict in verdicts):
         return Choice(place=None, verdicts=tuple(verdicts))
-    hours = (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
-    usage = usage_of(request.gpus * hours, peak_watts * hours / 1000.0, place, plant)
+    usage = _usage(snapshot, request, place, power_fraction)
     score = _score(snapshot, policy.weights, verdicts, claim, usage)
     if near is not None and place.site != near:
         score += policy.weights.cost * transfer_usd(snapshot, near, place.site) + 1e-6
     return Choice(place=place, verdicts=tuple(verdicts), usage=usage, score=score)
+
+
+def _usage(snapshot: Snapshot, request: JobRequest, place: Place, power_fraction: float) -> Usage:
+    """What the job would use at a place, if it ran as long and as hard as it may."""
+    hours = (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
+    peak_watts = _peak_watts(snapshot, request, place, power_fraction)
+    return usage_of(request.gpus * hours, peak_watts * hours / 1000.0, place, snapshot.plant)
+
+
+def _peak_watts(snapshot: Snapshot, request: JobRequest, place: Place, power_fraction: float) -> float:
+    plant = snapshot.plant
+    return sum(
+        peak_watts_on(request, plant, plant.node_number[name], gpus, power_fraction)
+        for name, gpus in place.nodes
+    )
+
+
+def _cost(weights: Weights, usage: Usage) -> float:
+    return weights.cost * usage.usd + weights.carbon * usage.kg_co2e
 
 
 def transfer_usd(snapshot: Snapshot, from_site: str, to_site: str, size_bytes: float = 1e9) -> float:
@@ -176,8 +211,7 @@ def _score(
             tightness = max(tightness, 1.0 / (1.0 + left / 1000.0))
     leftover = sum(snapshot.gpus_free(node) - gpus for node, gpus in claim.nodes)
     return (
-        weights.cost * usage.usd
-        + weights.carbon * usage.kg_co2e
+        _cost(weights, usage)
         + weights.heat * warmth
         + weights.power * tightness
         + weights.fragmentation * leftover / (1 + leftover)
@@ -226,6 +260,13 @@ def _judge_existence(
         asked_gpus=float(request.gpus),
         free_gpus=float(at_hand),
     )
+
+
+def _nodes_of(snapshot: Snapshot, site: str, device: str) -> Iterator[int]:
+    for node in snapshot.plant.nodes_of_site[site]:
+        held = snapshot.plant.spots[node].node.device
+        if (held.name if held else "") == device:
+            yield node
 
 
 def _regions(snapshot: Snapshot, request: JobRequest) -> list[str]:
