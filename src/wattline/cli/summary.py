@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -96,9 +95,8 @@ def show_run(console: Console, session: Session, run: Run) -> None:
     assert session.state is not None
     state = session.state
     jobs = [state.jobs[job_id] for job_id in run.jobs]
-    table = Table(
-        box=SIMPLE_HEAD, pad_edge=False, title=_title(run), title_justify="left", title_style="bold"
-    )
+    console.print(_title(run), style="bold", soft_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("phase", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     table.add_column("where", no_wrap=True)
@@ -109,7 +107,6 @@ def show_run(console: Console, session: Session, run: Run) -> None:
             job.request.phase, job.state, _route(job), *_figures(job.usage), _time(lost_seconds(job))
         )
     if len(jobs) > 1:
-        table.add_section()
         lost = _time(sum(map(lost_seconds, jobs)))
         table.add_row("in all", "", "", *_figures(total_usage(jobs)), lost, style="bold")
     console.print(table)
