@@ -163,3 +163,23 @@ def test_a_folder_of_data_has_one_hash_that_every_file_changes(tmp_path: Path) -
     (folder / "deep" / "b").rename(folder / "deep" / "c")
     assert hash_data(folder) != before
     assert hash_data(folder / "a") == hashlib.sha256(b"a").hexdigest()
+
+
+def test_a_checkpoint_comes_over_a_link_only_while_it_carries_something(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"checkpoint": {}})
+    action = Action(
+        id="a2",
+        kind=ActionKind.MIGRATE,
+        job=site.job.id,
+        attempt=2,
+        place=Place("here", (("here/n1", 0),)),
+        from_site="there",
+    )
+    save(site.home.checkpoints("there", "r1", "train"), {"weights": [1, 2, 3]}, step=7, epoch=1)
+    arrived = site.home.checkpoints("here", "r1", "train")
+    source = site.goods.source(site.documents)
+    with pytest.raises(UnavailableError, match="carries nothing now"):
+        prepare(site.home, site.goods, source, site.job, action, (), 0.0)
+    assert list_checkpoints(arrived) == ()
+    prepare(site.home, site.goods, source, site.job, action, (), 1e6)
+    assert [entry.step for entry in list_checkpoints(arrived)] == [7]

@@ -12,7 +12,6 @@ from pathlib import Path
 from wattline.checkpoint import copy_checkpoint, fence
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
-from wattline.facility import Link, TrafficClass
 from wattline.live.home import Home
 from wattline.live.running import Goods, RunSource
 from wattline.spec.pipeline import Phase
@@ -38,9 +37,11 @@ def prepare(
     job: Job,
     action: Action,
     inputs: tuple[str, ...],
-    link: Link | None,
+    bytes_per_second: float | None,
 ) -> Launch:
     """Lay out an attempt's folder: its source, its data, what came before it, its newest checkpoint.
+
+    `bytes_per_second` is what the link to the checkpoint's site gives to such traffic; None: it is no link.
 
     Everything here may take long and may be done again after a crash; nothing runs yet.
     """
@@ -58,7 +59,7 @@ def prepare(
     checkpoints = home.checkpoints(action.place.site, request.run, request.phase)
     checkpoints.mkdir(parents=True, exist_ok=True)
     if action.from_site and action.from_site != action.place.site:
-        bring_checkpoint(home, job, action, checkpoints, link)
+        bring_checkpoint(home, job, action, checkpoints, bytes_per_second)
     if phase.checkpoint is not None or request.checkpoints:
         fence(checkpoints, action.attempt)
     if phase.signals is not None and phase.signals.saved_to is not None:
@@ -77,14 +78,16 @@ def prepare(
     )
 
 
-def bring_checkpoint(home: Home, job: Job, action: Action, target: Path, link: Link | None) -> None:
-    """Copy the newest good checkpoint from the site it was saved at, no faster than its share of the link."""
-    rate = None
-    if link is not None:
-        share = link.shares.get(TrafficClass.CHECKPOINT, 0.0) or 1.0
-        rate = link.bits_per_second * share / 8
+def bring_checkpoint(
+    home: Home, job: Job, action: Action, target: Path, bytes_per_second: float | None
+) -> None:
+    """Copy the newest good checkpoint from the site it was saved at, no faster than the link allows."""
+    if bytes_per_second is not None and bytes_per_second <= 0:
+        raise UnavailableError(
+            f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
+        )
     origin = home.checkpoints(action.from_site, job.request.run, job.request.phase)
-    copy_checkpoint(origin, target, bytes_per_second=rate)
+    copy_checkpoint(origin, target, bytes_per_second=bytes_per_second)
 
 
 def _link_data(source: RunSource, work: Path) -> None:

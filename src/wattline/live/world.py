@@ -10,6 +10,7 @@ from wattline import engines
 from wattline.actuators import Actuator
 from wattline.engines import Engine, Launch
 from wattline.errors import WattlineError
+from wattline.facility import TrafficClass
 from wattline.live.attempts import Attempts
 from wattline.live.home import Home
 from wattline.live.launching import attempt_name, prepare
@@ -146,9 +147,11 @@ class LiveWorld:
             outputs for earlier in job.request.after if (outputs := self._state.jobs[earlier].outputs)
         )
         assert action.place is not None
-        link = self._state.plant.links.get(frozenset((action.from_site, action.place.site)))
+        plant = self._state.plant
+        link = plant.link_resource(action.from_site, action.place.site, TrafficClass.CHECKPOINT)
+        rate = None if link is None else self._state.ledger.caps[link] / 8  # as it is now, faults included
         source = self._goods.source(run.documents)
-        return prepare(self._home, self._goods, source, job, action, inputs, link)
+        return prepare(self._home, self._goods, source, job, action, inputs, rate)
 
     def _start_prepared(self, now: float) -> None:
         for action_id, (action, future) in list(self._preparing.items()):
