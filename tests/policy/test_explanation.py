@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from building import MONDAY, Hall, a_device, a_job, a_ladder, a_policy, a_site, a_world, kinds
+from building import MONDAY, Hall, a_device, a_job, a_ladder, a_link, a_policy, a_site, a_world, kinds
 from wattline.policy import Explanation, explain
 from wattline.state import Ending, JobRequest, JobState
 
@@ -98,6 +98,33 @@ def test_another_gpu_is_offered_where_one_is_free() -> None:
     assert option.cost_delta_usd == pytest.approx(16.0)
     hall.submit(a_job("r2/train", gpus=8, gpu_models=("A100", "H100")))
     assert kinds(hall.decide()) == [("start", "r2/train")]
+
+
+def test_another_region_is_offered_where_there_is_room_and_priced() -> None:
+    hall = a_world(a_site("zurich", nodes=1), a_site("ashburn", nodes=1, region="us", usd_per_kwh=0.3))
+    hall.run(a_job("r0/train", gpus=8, residency=("eu",)))
+    found = explained(hall, a_job(gpus=8, residency=("eu",), max_duration_seconds=3600.0))
+    (option,) = found.options
+    assert option.change == "let its data go to us, at ashburn"
+    assert option.cost_delta_usd is not None
+    assert option.cost_delta_usd > 0
+    hall.submit(a_job("r2/train", gpus=8))
+    assert kinds(hall.decide()) == [("start", "r2/train")]
+
+
+def test_a_job_paused_at_a_site_is_offered_another() -> None:
+    hall = a_world(
+        a_site("zurich", nodes=1),
+        a_site("oslo", nodes=1, usd_per_kwh=9.0),
+        links=(a_link(("zurich", "oslo")),),
+    )
+    ladder = a_ladder({"pause": "1h"})
+    hall.run(a_job(gpus=8, checkpoints=True, ladder=ladder))
+    hall.read("zurich/r1", "cap_watts", 100.0)
+    hall.obey(hall.decide())
+    found = explain(hall.snapshot(), hall.policy, "r1/train")
+    assert found.state == "paused"
+    assert "move it to oslo" in [option.change for option in found.options]
 
 
 def test_nothing_is_offered_that_would_not_help() -> None:

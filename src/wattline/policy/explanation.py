@@ -106,12 +106,13 @@ def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> 
 
 
 def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
-    """Changes that would start the job, each tried on the snapshot: a smaller cap, another GPU, later."""
+    """Changes that would start the job, each tried on the snapshot: a cap, another GPU or site, later."""
     request, near = job.remainder, home_of(snapshot, job)
     base = _usage_as_asked(snapshot, policy, request)
     found = [_with_other_gpu(snapshot, policy, request, near, base)]
     if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
         found.insert(0, _with_cap(snapshot, policy, request, near, base))
+        found.append(_elsewhere(snapshot, policy, job, base))
         found.append(_later(snapshot, policy, request, near))
     return tuple(option for option in found if option is not None)
 
@@ -158,6 +159,24 @@ def _with_other_gpu(
         starts_at=snapshot.at,
         cost_delta_usd=None if base is None else choice.usage.usd - base.usd,
     )
+
+
+def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None) -> Option | None:
+    """Another site: for a job that is paused at one, and for one whose data may not go everywhere."""
+    here = job.place.site if job.state is JobState.PAUSED and job.place is not None else None
+    request = job.remainder
+    for allowed in (request, msgspec.structs.replace(request, residency=())):
+        if allowed is request and here is None:
+            continue  # every site that it allows was tried already
+        others = [site for site in snapshot.plant.sites if site != here]
+        choice = choose_place(snapshot, policy, allowed, near=home_of(snapshot, job), sites=others)
+        if choice.place is not None:
+            site = snapshot.plant.sites[choice.place.site]
+            change = f"move it to {site.name}" if allowed is request else f"let its data go to {site.region}"
+            delta = None if base is None else choice.usage.usd - base.usd
+            at_site = "" if allowed is request else f", at {site.name}"
+            return Option(change=f"{change}{at_site}", starts_at=snapshot.at, cost_delta_usd=delta)
+    return None
 
 
 def _later(snapshot: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Option | None:
