@@ -171,7 +171,8 @@ class Narrator:
         took = f"; {1000 * event.usage.kwh:.2f} Wh"
         if event.usage.gpu_hours >= 0.001:
             took += f", {event.usage.gpu_hours:.3f} GPU-hours"
-        self.say(_ENDINGS[event.ending], f"{_phase(state, event.job)}: {event.say}{took}")
+        how = "saved and left" if event.ending is Ending.PAUSED else event.say
+        self.say(_ENDINGS[event.ending], f"{_phase(state, event.job)}: {how}{took}")
         job = state.jobs[event.job]
         if event.ending in _OWN_DOING:
             request = job.request

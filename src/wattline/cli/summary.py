@@ -114,7 +114,7 @@ def show_run(console: Console, session: Session, run: Run) -> None:
         for past, after in pairwise(job.past):
             if past.place and after.place and past.place.site != after.place.site:
                 route = f"from {past.place.site} to {after.place.site} at step {past.step}"
-                console.print(f"{job.request.phase} moved {route}: {past.say}", soft_wrap=True)
+                console.print(f"{job.request.phase} moved {route}: {past.say}")
     folder = results_folder(session, run)
     if folder is not None:
         console.print(f"results  {folder}", soft_wrap=True)
