@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -94,17 +95,13 @@ def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: st
                 for verdict in ever.verdicts
             )
             return Choice(place=None, verdicts=(*permission, *never))
-    return replace_verdicts(choice, (*permission, *choice.verdicts))
+    return dataclasses.replace(choice, verdicts=(*permission, *choice.verdicts))
 
 
 def _would_help(verdict: Verdict) -> str:
     """What to change about something that no waiting will mend."""
     wrong_place = verdict.rule in ("residency", "instance.type")
     return verdict.change if wrong_place else "ask for less"
-
-
-def replace_verdicts(choice: Choice, verdicts: tuple[Verdict, ...]) -> Choice:
-    return Choice(place=choice.place, verdicts=verdicts, usage=choice.usage, score=choice.score)
 
 
 def dominant(verdicts: tuple[Verdict, ...]) -> Verdict | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from wattline.live.hearing import read_number
 from wattline.spec import ExpressionError, compile_gate, gate_metrics
 from wattline.spec.nearest import did_you_mean
 
@@ -33,7 +34,7 @@ def _judge_gate(gate: str, metrics: Mapping[str, object]) -> GateResult:
         names, expression = gate_metrics(gate), compile_gate(gate)
     except ValueError as error:
         return GateResult(gate=gate, outcome="unknown", values={}, message=f"cannot be read: {error}")
-    values = {name: _finite(metrics.get(name)) for name in names}
+    values = {name: read_number(metrics.get(name)) for name in names}
     missing = [name for name in names if name not in metrics]
     if missing:
         message = "; ".join(_say_missing(name, metrics) for name in missing)
@@ -47,16 +48,6 @@ def _judge_gate(gate: str, metrics: Mapping[str, object]) -> GateResult:
         return GateResult(gate=gate, outcome="unknown", values=values, message=error.message)
     measured = ", ".join(f"{name} = {value:g}" for name, value in values.items())
     return GateResult(gate=gate, outcome="pass" if holds else "fail", values=values, message=measured)
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _shown(value: object) -> str:
