@@ -13,7 +13,7 @@ $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[control]'
+	@$(PIP) install --editable '.[control,plots]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -144,13 +144,14 @@ def count_claims(home: Path) -> int:
     """What the state that the journal leads to still holds: claims, promises, actions in flight."""
     from wattline.cli.session import Session
     from wattline.live import Home
+    from wattline.state.account import Promised
 
     session = Session(Home(home))
     try:
         state = session.state
         assert state is not None
         session.store.journal.verify()
-        promised = sum(len(account.promised) for account in state.accounts.values())
+        promised = sum(account.promised != Promised() for account in state.accounts.values())
         return len(state.ledger.claims) + len(state.flights) + promised + sum(state.ledger.claimed)
     finally:
         session.close()

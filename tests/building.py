@@ -296,13 +296,16 @@ def assert_ledger_is_true(state: State) -> None:
     assert ledger.millicpus_free == millicpus
     assert all(0 <= left <= spot.node.gpus for left, spot in zip(free, plant.spots, strict=True))
     assert all(0 <= left <= 1000 * spot.node.cpus for left, spot in zip(millicpus, plant.spots, strict=True))
-    for site, device in ledger.pools():
-        for left in range(ledger.biggest(site, device) + 1):
-            listed = ledger.nodes_with(site, device, left)
+    for pool in range(len(plant.pools)):
+        assert ledger.free_in_pool[pool] == sum(
+            left for left, spot in zip(free, plant.spots, strict=True) if spot.pool == pool
+        )
+        for left in range(plant.biggest_of_pool[pool] + 1):
+            listed = ledger.nodes_with(pool, left)
             assert listed == sorted(listed)
             assert all(ledger.gpus_free[node] == left for node in listed)
     assert sum(
-        len(ledger.nodes_with(*pool, left))
-        for pool in ledger.pools()
-        for left in range(ledger.biggest(*pool) + 1)
+        len(ledger.nodes_with(pool, left))
+        for pool in range(len(plant.pools))
+        for left in range(plant.biggest_of_pool[pool] + 1)
     ) == len(plant.spots)

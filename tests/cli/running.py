@@ -19,6 +19,7 @@ from wattline.cli.session import Session
 from wattline.control import StepRecord, replay
 from wattline.live import Home
 from wattline.state import ActionKind, Event, State
+from wattline.state.account import Promised
 from wattline.store.steps import read_steps
 
 WATTLINE = Path(sys.executable).with_name("wattline")
@@ -270,4 +271,4 @@ def assert_nothing_is_left(desk: Desk) -> None:
         assert not state.flights
         assert not state.ledger.claims
         assert not any(state.ledger.claimed)
-        assert not any(account.promised for account in state.accounts.values())
+        assert not any(account.promised != Promised() for account in state.accounts.values())

@@ -14,6 +14,7 @@ from wattline.control import Documents, StepRecord, refold, replay, step
 from wattline.errors import UnavailableError
 from wattline.spec import Policy
 from wattline.state import ENDED, Action, Decision, Event, RunSubmitted, State, dump_state
+from wattline.state.account import Promised
 from wattline.store import MemoryJournal
 from wattline.store.steps import StepJournal, read_steps
 
@@ -63,7 +64,7 @@ def test_every_job_ends_and_the_ledger_is_empty(lived: tuple[State, MemoryJourna
     assert not any(state.ledger.claimed)
     assert not state.ledger.claims
     assert not state.flights
-    assert all(account.promised == {} for account in state.accounts.values())
+    assert all(account.promised == Promised() for account in state.accounts.values())
 
 
 def test_the_same_code_replays_to_the_same_decisions(lived: tuple[State, MemoryJournal]) -> None:

@@ -25,10 +25,10 @@ def test_a_reading_at_its_oldest_is_looked_at_next_when_it_is_too_old() -> None:
     hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 60.0)
     hall.wait(30)
     decision = hall.decide()
-    assert decision.revisit_at is not None
-    assert decision.revisit_at > hall.at
-    hall.at = decision.revisit_at
-    assert hall.decide().revisit_at is None
+    assert decision.due_at is not None
+    assert decision.due_at > hall.at
+    hall.at = decision.due_at
+    assert hall.decide().due_at is None
 
 
 def test_a_draw_that_is_no_longer_read_counts_as_the_claim_in_time() -> None:
@@ -41,6 +41,6 @@ def test_a_draw_that_is_no_longer_read_counts_as_the_claim_in_time() -> None:
     hall.read("zurich/r1-n1/gpu0", "gpu_celsius", 60.0)
     decision = hall.decide()
     assert kinds(decision) == []
-    assert decision.revisit_at == pytest.approx(hall.at + 25)
+    assert decision.due_at == pytest.approx(hall.at + 25)
     hall.wait(26)
     assert kinds(hall.decide()) == [("cap_power", "r1/train")]

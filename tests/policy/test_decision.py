@@ -97,7 +97,7 @@ def test_what_is_known_not_to_fit_is_not_tried_again_until_something_changes() -
     hall = a_world(a_site(nodes=1))
     hall.run(a_job("r0/train", gpus=8))
     hall.submit(a_job("r1/train", gpus=8))
-    assert hall.decide().stuck == ("r1/train",)
+    assert [stopper.job for stopper in hall.decide().stuck] == ["r1/train"]
     assert hall.decide().stuck == ()
     scratch = load_state(hall.state.plant.facility, dump_state(hall.state))
     scratch.stuck.clear()
@@ -412,7 +412,7 @@ def test_a_job_that_finds_everything_taken_does_not_look_at_every_node(
         return real(snapshot, node)
 
     monkeypatch.setattr(Snapshot, "gpus_free", counted)
-    assert hall.decide().stuck == ("more/train",)
+    assert [stopper.job for stopper in hall.decide().stuck] == ["more/train"]
     assert asked["gpus_free"] < 40
 
 

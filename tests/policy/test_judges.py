@@ -186,12 +186,12 @@ def test_gpus_that_others_hold_are_waited_for(gpus: int, expected: str) -> None:
     assert outcome_of(hall, request) == expected
 
 
-@pytest.mark.parametrize(("cpus", "expected"), [(4.0, START), (4.5, WAIT), (8.0, WAIT), (8.5, REFUSE)])
+@pytest.mark.parametrize(("cpus", "expected"), [(4.0, START), (4.5, WAIT), (9.0, WAIT), (9.5, REFUSE)])
 @pytest.mark.parametrize("gpus", [0, 16])
 def test_cpus_come_from_the_first_node(cpus: float, gpus: int, expected: str) -> None:
     nodes = 2 if gpus else 1
-    hall = a_world(a_site(nodes=nodes, cpus=8))
-    hall.run(*(a_job(f"r{n}/prepare", gpus=0, cpus=4.0) for n in range(nodes)))
+    hall = a_world(a_site(nodes=nodes, cpus=9))
+    hall.run(*(a_job(f"r{n}/prepare", gpus=0, cpus=5.0) for n in range(nodes)))
     request = a_job("r9/train", gpus=gpus, cpus=cpus)
     assert outcome_of(hall, request) == expected
     assert min(hall.state.ledger.millicpus_free) >= 0
@@ -277,7 +277,7 @@ def test_a_job_that_comes_back_asks_only_for_the_time_it_has_left() -> None:
     hall.ended("r1/train", Ending.PAUSED, Usage(gpu_hours=24.0))
     hall.asked("r1/train", "resume")
     assert kinds(hall.decide()) == [("resume", "r1/train")]
-    assert hall.state.accounts["nlp"].promised["r1/train"].gpu_hours == 56.0
+    assert hall.state.accounts["nlp"].promised.usage().gpu_hours == 56.0
 
 
 def test_a_job_that_has_less_time_left_is_not_held_by_one_of_its_kind_that_has_more() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from building import MONDAY, a_device, a_job, a_site, a_world
 from wattline.state import Ending, Usage, dump_state, load_state, seconds_left, week_ends_at
-from wattline.state.account import WEEK_SECONDS, week_of
+from wattline.state.account import WEEK_SECONDS, Promised, week_of
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -19,7 +19,7 @@ def test_what_was_promised_is_released_however_an_attempt_ends(ending: Ending) -
     assert promised.usd == pytest.approx(32.0 + 3.2)
     assert promised.kg_co2e == pytest.approx(0.64)
     hall.ended("r1/train", ending, Usage(gpu_hours=4.0))
-    assert hall.state.accounts["nlp"].promised == {}
+    assert hall.state.accounts["nlp"].promised == Promised()
     assert hall.state.accounts["nlp"].committed == Usage(gpu_hours=4.0)
 
 

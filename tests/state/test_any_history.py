@@ -6,6 +6,7 @@ one leaves a history that still means something.
 
 from __future__ import annotations
 
+import functools
 import random
 
 import msgspec
@@ -50,6 +51,7 @@ from wattline.state import (
     dump_state,
     load_state,
 )
+from wattline.state.account import Promised
 from wattline.state.folding import FOLDS
 
 FACILITY = a_facility(
@@ -162,8 +164,10 @@ class History:
         assert all(state.jobs[flight.action.job].state in HOLDING for flight in state.flights.values())
         assert decision.revisit_at is None or decision.revisit_at > decision.at
         assert len({action.id for action in decision.actions}) == len(decision.actions)
-        for account in state.accounts.values():
-            assert set(account.promised) <= set(state.holding)
+        for project, account in state.accounts.items():
+            promises = [state.jobs[job_id].promise for job_id in state.holding
+                        if state.jobs[job_id].request.project == project]  # fmt: skip
+            assert account.promised == functools.reduce(Promised.plus, promises, Promised())
 
     def _wait(self, first: int, _second: int) -> Event:
         self.hall.wait(_WAITS[first % len(_WAITS)])

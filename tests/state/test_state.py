@@ -279,6 +279,6 @@ def test_a_dump_that_was_altered_is_not_loaded() -> None:
 
 def test_a_dump_of_another_version_is_not_loaded() -> None:
     hall = running()
-    data = dump_state(hall.state).replace(b'"version":1', b'"version":2')
-    with pytest.raises(SnapshotUnusableError, match="is of version 2, this code reads 1"):
+    data = dump_state(hall.state).replace(b'"version":2', b'"version":3')
+    with pytest.raises(SnapshotUnusableError, match="is of version 3, this code reads 2"):
         load_state(hall.state.plant.facility, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,3 +43,28 @@ def check(
     from wattline.cli.command_facility import check_facility
 
     raise typer.Exit(check_facility(path, as_json=output is Output.JSON))
+
+
+@facility_app.command(
+    epilog="Example: wattline facility calibrate facility.yaml --telemetry march.csv.gz --write fitted.yaml"
+)
+def calibrate(
+    facility: Annotated[
+        str, typer.Argument(metavar="NAME|PATH", help="A facility document, or one that ships.")
+    ],
+    telemetry: Annotated[
+        Path,
+        typer.Option(
+            help="Readings: CSV (at,subject,quantity,value) or JSON lines, also .gz; a state folder."
+        ),
+    ],
+    write: Annotated[
+        Path | None, typer.Option(help="Where to write the document with the fitted figures; a new file.")
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """What telemetry says about resistances, time constants, draw and caps, and what it cannot tell."""
+    from wattline.cli.command_calibrate import calibrate_facility
+
+    as_json = output is Output.JSON
+    raise typer.Exit(calibrate_facility(facility, telemetry=telemetry, write=write, as_json=as_json))

@@ -97,7 +97,7 @@ class Conductor:
 
     def rest(self, decision: Decision) -> None:
         """Until something happens or is due."""
-        self.world.sleep_until(self.world.now() if self._pending else decision.revisit_at)
+        self.world.sleep_until(self.world.now() if self._pending else decision.due_at)
 
     def abandon(self) -> None:
         """End all that runs now, without asking it, and write down that it has ended."""

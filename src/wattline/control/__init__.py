@@ -1,11 +1,12 @@
 """The loop: step(), the ports it needs, and replay of what it wrote down."""
 
-from wattline.control.loop import step
+from wattline.control.loop import Decide, step
 from wattline.control.ports import Journal, World
 from wattline.control.record import StepRecord, decode_step, encode_decision, encode_step
 from wattline.control.replay import Documents, Drift, refold, replay
 
 __all__ = [
+    "Decide",
     "Documents",
     "Drift",
     "Journal",

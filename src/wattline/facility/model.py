@@ -119,6 +119,10 @@ class Site:
     telemetry: str  # emulated | nvml | none
     engine: str  # local
     thermal_time_scale: float = 1.0  # emulated only: heat moves this many times faster
+    # Files of hourly values, relative to the facility's own; empty: the constants above, and no weather.
+    price_series: str = ""
+    carbon_series: str = ""
+    weather_series: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ import msgspec
 
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
-from wattline.policy.placement import Choice, choose_place, may_ever_fit
+from wattline.policy.placement import Choice, Where, choose_place, may_ever_fit
+from wattline.policy.power import Headroom
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
@@ -21,15 +22,20 @@ from wattline.state import (
     JobRequest,
     Outcome,
     Plant,
+    ResourceKind,
     Snapshot,
     State,
+    Stopper,
+    Stuck,
     Verdict,
     week_ends_at,
 )
+from wattline.state.claim import taking_of
 
 replace = msgspec.structs.replace
 
 _LONGEST_BACKOFF_SECONDS = 600.0
+_MOST_REMEMBERED = 100_000
 _MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a float holds
 
 
@@ -37,27 +43,52 @@ _MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a flo
 class Admission:
     actions: list[Action] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)
+    stuck: list[Stopper] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
 
 
 def admit(draft: Snapshot, policy: Policy) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
     admission = Admission()
+    headroom = Headroom(draft, policy.thresholds)
     heads = []
     for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
+        where = None
+        if stuck is not None:
+            where = _loosened(draft, headroom, draft.job(queue[0][2]).request, stuck)
+        if where is not None and not where.bays and not where.spread_pools:
+            _look_again(draft, policy, queue, admission)
+            continue
         known = policy.classes.get(draft.jobs[queue[0][2]].request.scheduling_class)
-        heads.append(_Head(-(known.priority if known else 0.0), queue, stuck=stuck))
+        heads.append(_Head(-(known.priority if known else 0.0), queue, where, stuck))
     heapq.heapify(heads)
     while heads:
         head = heapq.heappop(heads)
-        if head.stuck and not draft.rearranged:
-            _look_again(draft, policy, head.queue, admission)
-        elif _admit_one(draft, policy, draft.job(head.queue[head.next][2]), admission):
+        if _admit_one(draft, policy, draft.job(head.queue[head.next][2]), head, admission):
             head.next += 1
             if head.next < len(head.queue):
                 heapq.heappush(heads, head)
     return admission
+
+
+def _loosened(draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: Stuck) -> Where:
+    """Where a shape that fitted nowhere might fit now: where what was short has more room than then."""
+    plant = draft.plant
+    bays: set[int] = set()
+    for resource in draft.loosened:
+        if plant.kinds[resource] is ResourceKind.RACK:
+            bays.update(plant.bays_under[resource])
+        elif resource in stuck.short:
+            for first, like in plant.pools_under[resource]:
+                taking = taking_of(request, plant, first, request.gpus)
+                if headroom[resource] >= dict(taking.amounts).get(resource, 0):
+                    bays.update(like)
+    pools = {plant.bays[bay].pool for bay in bays}
+    spread_pools: set[int] = set()
+    if draft.loosened:
+        given, relieved = draft.given_gpus, draft.relieved
+        spread_pools.update(pool for pool, most in stuck.lacking.items() if relieved or given[pool] >= most)
+    return Where(bays, pools, spread_pools)
 
 
 @dataclass(slots=True)
@@ -66,36 +97,59 @@ class _Head:
 
     class_priority: float
     queue: list[tuple[float, float, str]]
+    where: Where | None  # all that needs to be looked at; None: all there is
+    stuck: Stuck | None
     next: int = 0
-    stuck: bool = False
+    broke: dict[str, float] = field(default_factory=dict)  # project → the shortest it has no budget for
 
     def __lt__(self, other: _Head) -> bool:
         mine, theirs = self.queue[self.next], other.queue[other.next]
         return (self.class_priority, mine) < (other.class_priority, theirs)
 
 
-def judge_request(draft: Snapshot, policy: Policy, request: JobRequest, near: str | None) -> Choice:
+def judge_request(
+    draft: Snapshot,
+    policy: Policy,
+    request: JobRequest,
+    near: str | None,
+    where: Where | None = None,
+) -> Choice:
     """All that is asked of a job before it starts: permission first, then a place.
 
     Something that could not fit an empty facility either is refused, never queued.
     """
     permission = judge_permission(draft, request, policy)
-    blocking = [verdict for verdict in permission if not verdict.allows]
-    if blocking:
+    if not all(verdict.allows for verdict in permission):
         return Choice(place=None, verdicts=tuple(permission))
-    choice = choose_place(draft, policy, request, near=near)
-    if choice.place is None:
-        empty = empty_facility(draft.plant)
-        ever = choose_place(empty, policy, request)
-        if ever.place is None and not may_ever_fit(empty, policy, request, ever):
+    choice = choose_place(draft, policy, request, near=near, where=where)
+    if choice.place is None and where is None:
+        never = _judge_ever(draft.plant, policy, request)
+        if never:
+            return Choice(place=None, verdicts=(*permission, *never))
+    if permission:
+        choice = dataclasses.replace(choice, verdicts=(*permission, *choice.verdicts))
+    return choice
+
+
+def _judge_ever(plant: Plant, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
+    """Why a job would not fit an empty facility either; nothing where it would."""
+    empty = empty_facility(plant)
+    asked = (request.project, request.max_duration_seconds, request.shape) if policy.teams else request.shape
+    known = empty.ever.get(asked)
+    if known is None or known[0] is not policy:
+        ever = choose_place(empty.snapshot, policy, request)
+        never: tuple[Verdict, ...] = ()
+        if ever.place is None and not may_ever_fit(empty.snapshot, policy, request, ever):
             never = tuple(
                 verdict
                 if verdict.allows
                 else replace(verdict, outcome=Outcome.REFUSE, change=_would_help(verdict))
                 for verdict in ever.verdicts
             )
-            return Choice(place=None, verdicts=(*permission, *never))
-    return dataclasses.replace(choice, verdicts=(*permission, *choice.verdicts))
+        if len(empty.ever) >= _MOST_REMEMBERED:
+            empty.ever.clear()
+        known = empty.ever[asked] = (policy, never)
+    return known[1]
 
 
 def _would_help(verdict: Verdict) -> str:
@@ -130,35 +184,61 @@ def home_of(draft: Snapshot, job: Job) -> str | None:
     return None
 
 
-def _admit_one(draft: Snapshot, policy: Policy, job: Job, admission: Admission) -> bool:
+def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission: Admission) -> bool:
     """Start a job, or say why not. False when others of its shape need not be tried."""
     ready_at = _ready_at(job, policy)
     if draft.at < ready_at:
         admission.looks.append(ready_at)
         return True
-    choice = judge_request(draft, policy, job.remainder, home_of(draft, job))
+    project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
+    if project in head.broke and seconds >= head.broke[project]:
+        return True
+    choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.where)
     verdicts = tuple(replace(verdict, job=job.id) for verdict in choice.verdicts)
     if choice.place is not None:
         action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
         draft.issue(action)
-        admission.stuck.clear()  # found with other GPUs free than there are now
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True
     reason = dominant(verdicts)
-    assert reason is not None
+    if reason is None:  # a part was looked at again: it is as it was
+        _look_when_the_week_ends(draft, policy, job, admission)
+        admission.stuck.append(_stopper(draft, job, choice, head.stuck))
+        return False
     if reason.outcome is Outcome.REFUSE:
         action = next_action(job, ActionKind.REFUSE, because=_because(reason))
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True
-    if changed(job, verdicts):
+    if head.where is None and changed(job, verdicts):  # what was seen of a part tells nothing new
         admission.verdicts += verdicts
-    if reason.rule.startswith("rule."):  # rules speak of more than the shape
-        return True
-    admission.stuck.append(job.id)
     _look_when_the_week_ends(draft, policy, job, admission)
+    if not _is_about_place(verdicts):  # rules and quotas speak of more than the shape
+        if not reason.rule.startswith("rule."):
+            head.broke[project] = seconds
+        return True
+    admission.stuck.append(_stopper(draft, job, choice, head.stuck))
     return False
+
+
+def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
+    """Whether something else than a rule or what is left of a quota keeps a job from starting."""
+    return any(
+        not verdict.allows and not verdict.rule.startswith(("rule.", "quota.", "budget."))
+        for verdict in verdicts
+    )
+
+
+def _stopper(draft: Snapshot, job: Job, choice: Choice, before: Stuck | None) -> Stopper:
+    """What to watch from now on: what was short here, and before where only a part was looked at again."""
+    short, lacking = choice.short, choice.lacking_gpus
+    if before is not None:
+        short |= before.short
+        given = draft.given_gpus
+        lacking = {pool: max(0, most - given[pool]) for pool, most in before.lacking.items()} | lacking
+    names = tuple(sorted([draft.plant.resources[number].name for number in short]))
+    return Stopper(job.id, names, tuple(sorted(lacking.items())))
 
 
 def _look_again(
@@ -216,9 +296,16 @@ def _lost_soon(job: Job) -> int:
     return lost
 
 
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The same facility with nothing running and nothing broken, and what it was asked before."""
+
+    snapshot: Snapshot
+    ever: dict[object, tuple[Policy, tuple[Verdict, ...]]]
+
+
 @lru_cache(maxsize=8)
-def empty_facility(plant: Plant) -> Snapshot:
-    """The same facility with nothing running and nothing broken."""
+def empty_facility(plant: Plant) -> Empty:
     state = State(plant.facility)
     state.ledger.metered = [False] * len(plant.resources)
-    return Snapshot(state, 0.0)
+    return Empty(Snapshot(state, 0.0), {})

@@ -26,9 +26,6 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     recalled = recall(draft, policy)
     admission = admit(draft, policy)
     looks = [*deadlines, *refused.values(), *response.looks, *recalled.looks, *admission.looks]
-    unread_at = next_unread_at(draft, policy.thresholds.reading_max_age)
-    if unread_at is not None:
-        looks.append(unread_at)
     actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
     if any(action.kind is not ActionKind.REFUSE for action in actions):
         looks.append(snapshot.at + policy.thresholds.acknowledge_within)
@@ -41,6 +38,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         pressed=(*response.pressed, *recalled.pressed),
         restless=tuple(dict.fromkeys((*refused, *response.restless))),
         revisit_at=min(looks, default=None),
+        unread_at=next_unread_at(draft, policy.thresholds.reading_max_age),
     )
 
 
@@ -51,7 +49,7 @@ def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float
     """
     actions: list[Action] = []
     refused: dict[str, float] = {}
-    for job_id in draft.restless:
+    for job_id in sorted({*draft.restless, *draft.changed}):
         job = draft.job(job_id)
         if not job.asked or job.state is not JobState.RUNNING:
             continue

@@ -122,7 +122,7 @@ def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
 
 
 def _usage_as_asked(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Usage | None:
-    choice = choose_place(empty_facility(snapshot.plant), policy, request)
+    choice = choose_place(empty_facility(snapshot.plant).snapshot, policy, request)
     return choice.usage if choice.place is not None else None
 
 

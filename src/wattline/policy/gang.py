@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from wattline.policy.heat import is_at_limit
-from wattline.policy.power import free
+from wattline.policy.power import Headroom
 from wattline.spec.pipeline import Locality
 from wattline.spec.policy import Thresholds
-from wattline.state import JobRequest, Place, ResourceKind, Snapshot, peak_watts_on
+from wattline.state import JobRequest, ResourceKind, Snapshot, peak_watts_on
+from wattline.state.claim import taking_of
 
 ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
 
@@ -22,47 +23,72 @@ class Spread:
     snapshot: Snapshot
     thresholds: Thresholds
     request: JobRequest
+    headroom: Headroom
     power_fraction: float = 1.0
+    _loads: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # by bay
+    _resting: dict[int, bool] = field(default_factory=dict)  # by cooling: too hot even at rest
 
-    def domains(self, site: str, device: str) -> list[list[int]]:
-        """Nodes with free GPUs that are near enough to each other and have enough of them."""
+    def lacks(self, pool: int) -> int:
+        """How many GPUs a pool lacks at least, whatever the arrangement; none or fewer: they might be there.
+
+        What is free, what racks carry and what loops carry are each added up: quick, and never too many.
+        """
+        wanted, plant = self.request.gpus, self.snapshot.plant
+        if (lacking := wanted - self.snapshot.free_in(pool)) > 0:
+            return lacking
+        bays, free = plant.bays_of_pool[pool], self.snapshot.free_in_bays()
+        watts = taking_of(self.request, plant, plant.bays[bays[0]].first, 1, self.power_fraction).loop_amount
+        if not watts:
+            return 0
+        headroom = self.headroom
+        loops = {plant.bays[bay].loop_resource for bay in bays}
+        if (lacking := wanted - sum([int(headroom[loop] // watts) for loop in loops])) > 0:
+            return lacking
+        racks = [(plant.bays[bay].rack_resource, free[bay]) for bay in bays if free[bay]]
+        return wanted - sum([min(gpus, int(headroom[rack] // watts)) for rack, gpus in racks])
+
+    def domains(self, pool: int) -> list[list[int]]:
+        """Nodes with free GPUs, fullest free first, that are near each other and have enough together."""
         snapshot, found = self.snapshot, dict[str, list[int]]()
-        for node in snapshot.plant.nodes_of_site[site]:
-            spot = snapshot.plant.spots[node]
-            if spot.node.device is not None and spot.node.device.name == device and snapshot.gpus_free(node):
+        for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1):
+            for node in snapshot.nodes_with(pool, free):
                 found.setdefault(self._domain(node), []).append(node)
         enough = self.request.gpus
-        return [nodes for nodes in found.values() if sum(map(snapshot.gpus_free, nodes)) >= enough]
+        domains = [nodes for nodes in found.values() if sum(map(snapshot.gpus_free, nodes)) >= enough]
+        return sorted(domains, key=min)
 
-    def places(self, site: str, device: str) -> Iterator[Place]:
-        """One arrangement in each domain: fullest free first, so that few nodes are shared.
+    def places(self, pool: int) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
+        """One arrangement in each domain, and how many GPUs it lacks: few nodes, of which few are shared.
 
         It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, the
         arrangement is one that shows what is short.
         """
-        for nodes in self.domains(site, device):
-            order = sorted(nodes, key=lambda node: (-self.snapshot.gpus_free(node), node))
-            cool = [node for node in order if not self._is_at_limit(node)]
-            taken = self._fill(cool, _Room(spread=self)) or self._fill(order, None)
-            if len(taken) > 1:
-                names = self.snapshot.plant.spots
-                yield Place(site, tuple((names[node].node.name, gpus) for node, gpus in taken.items()))
+        for nodes in self.domains(pool):
+            cool = [node for node in nodes if not self._is_at_limit(node)]
+            taken, lacking = self._fill(cool, _Room(spread=self))
+            if lacking:
+                taken, _ = self._fill(nodes, None)
+            yield tuple(taken.items()) if len(taken) > 1 else (), lacking
 
-    def may_be_carried(self, pools: Iterable[tuple[str, str]], short: Collection[str]) -> bool:
+    def may_be_carried(self, pools: Iterable[int], short: Collection[str]) -> bool:
         """Whether an arrangement that was not tried might do: not if all caps together are too small.
 
         `short` are the rules that were against those that were tried.
         """
-        domains = [nodes for site, device in pools for nodes in self.domains(site, device)]
+        domains = [nodes for pool in pools for nodes in self.domains(pool)]
         return any(self._sums_suffice(nodes, short) for nodes in domains)
 
     def loads(self, node: int) -> tuple[tuple[int, float], ...]:
         """The resources above a node, each with what one GPU there takes of it in watts."""
         spot = self.snapshot.plant.spots[node]
-        idle = spot.node.device.idle_watts if spot.node.device else 0.0
-        peak = peak_watts_on(self.request, self.snapshot.plant, node, 1, self.power_fraction)
-        above = max(0.0, peak - idle)
-        return tuple((number, share * above) for number, share in (*spot.power, (spot.loop_resource, 1.0)))
+        known = self._loads.get(spot.bay)
+        if known is None:
+            idle = spot.node.device.idle_watts if spot.node.device else 0.0
+            peak = peak_watts_on(self.request, self.snapshot.plant, node, 1, self.power_fraction)
+            above = max(0.0, peak - idle)
+            shares = (*spot.power, (spot.loop_resource, 1.0))
+            known = self._loads[spot.bay] = tuple([(number, share * above) for number, share in shares])
+        return known
 
     def _domain(self, node: int) -> str:
         rack = self.snapshot.plant.spots[node].rack
@@ -70,26 +96,39 @@ class Spread:
         return names.get(self.request.locality, "")
 
     def _is_at_limit(self, node: int) -> bool:
-        return is_at_limit(self.snapshot, self.request, node, self.thresholds)
+        if node in self.snapshot.conditions.node_celsius:
+            return is_at_limit(self.snapshot, self.request, node, self.thresholds)
+        # Where nobody reads them, all that are cooled alike count as resting alike.
+        cooling = self.snapshot.plant.bays[self.snapshot.plant.spots[node].bay].cooling
+        known = self._resting.get(cooling)
+        if known is None:
+            known = is_at_limit(self.snapshot, self.request, node, self.thresholds)
+            self._resting[cooling] = known
+        return known
 
-    def _fill(self, nodes: list[int], room: _Room | None) -> dict[int, int]:
-        """GPUs by node, whole nodes before parts of them; empty where they do not come together."""
+    def _fill(self, nodes: list[int], room: _Room | None) -> tuple[dict[int, int], int]:
+        """GPUs by node, whole nodes before parts of them, and how many are lacking; none taken then."""
+        snapshot = self.snapshot
         left = self.request.gpus
 
         def fits(node: int) -> int:
-            wanted = min(left, self.snapshot.gpus_free(node))
+            wanted = min(left, snapshot.gpus_free(node))
             return wanted if room is None else room.carries(node, wanted)
 
         # The first node carries the job's CPUs.
-        able = (node for node in nodes if self.snapshot.cpus_free(node) >= self.request.cpus)
-        first = max(able, key=fits, default=None)
-        if first is None or fits(first) == 0:
-            return {}
+        first, most = None, 0
+        for node in nodes:
+            if snapshot.gpus_free(node) <= most:
+                break  # none of the rest has more
+            if snapshot.cpus_free(node) >= self.request.cpus and (able := fits(node)) > most:
+                first, most = node, able
+        if first is None:
+            return {}, left
         taken: dict[int, int] = {}
         for whole in (True, False):
             for node in (first, *nodes):
                 gpus = fits(node)
-                part = gpus < min(left, self.snapshot.gpus_free(node))
+                part = gpus < min(left, snapshot.gpus_free(node))
                 if node in taken or gpus == 0 or (part and whole and node != first):
                     continue
                 taken[node] = gpus
@@ -97,8 +136,8 @@ class Spread:
                 if room is not None:
                     room.take(node, gpus)
                 if left == 0:
-                    return taken
-        return {}
+                    return taken, 0
+        return {}, left
 
     def _sums_suffice(self, nodes: list[int], short: Collection[str]) -> bool:
         spots, resources = self.snapshot.plant.spots, self.snapshot.plant.resources
@@ -117,7 +156,7 @@ class Spread:
             least = {kind: min(watts, least.get(kind, watts)) for kind, watts in taken.items()}
         there = dict.fromkeys(least, 0.0)
         for number, watts in each.items():
-            left = free(self.snapshot, number, self.thresholds)
+            left = self.headroom[number]
             there[resources[number].kind] += watts * (left // watts) if watts > 0 else left
         return all(self.request.gpus * watts <= there[kind] for kind, watts in least.items())
 
@@ -142,5 +181,5 @@ class _Room:
 
     def _left(self, number: int) -> float:
         if number not in self.left:
-            self.left[number] = free(self.spread.snapshot, number, self.spread.thresholds)
+            self.left[number] = self.spread.headroom[number]
         return self.left[number]

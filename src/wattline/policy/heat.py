@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wattline.facility import Device, Loop
+from wattline.facility import Device
 from wattline.physics import (
     ThermalInputs,
     ThermalParameters,
@@ -16,11 +17,13 @@ from wattline.physics import (
 )
 from wattline.spec.pipeline import Thermal
 from wattline.spec.policy import Thresholds
-from wattline.state import Claim, JobRequest, Outcome, Snapshot, Verdict
+from wattline.state import Claim, JobRequest, Outcome, Plant, Snapshot, Verdict
 
 # A job that runs hot for long is held further from the limit than one that is soon over.
 _MARGIN_KELVIN = {Thermal.LOW: 0.0, Thermal.NORMAL: 2.0, Thermal.HIGH: 5.0}
 _STOPPED_FLOW_FRACTION = 1e-6
+# Real draw exceeds the rating now and then; nothing is known to exceed it by this much for long.
+BEYOND_LIMIT = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,45 +39,67 @@ class HeatForecast:
     seconds_to_throttle: float | None  # None: never
 
 
-@lru_cache(maxsize=1024)
-def _parameters(device: Device, loop: Loop, time_scale: float) -> ThermalParameters:
-    return thermal_parameters(device, loop, time_scale)
+@lru_cache(maxsize=4096)
+def _parameters(plant: Plant, cooling: int) -> ThermalParameters:
+    known = plant.coolings[cooling]
+    return thermal_parameters(known.device, known.loop, known.time_scale)
 
 
-def predict_die_steady(
-    snapshot: Snapshot, loop: int, device: Device, time_scale: float, gpu_watts: float, loop_watts: float
-) -> float | None:
-    """Where a device at these watts would end on a loop as it is now; None where it has no flow."""
-    known = snapshot.plant.loop_of_resource[loop]
-    flow = snapshot.conditions.flow_fraction.get(loop, 1.0)
-    if flow <= _STOPPED_FLOW_FRACTION:
+@lru_cache(maxsize=4096)
+def _rises(plant: Plant, cooling: int, flow_fraction: float) -> tuple[float, float] | None:
+    """What a steady die gains by each watt of its loop and each of its own; None where it has no flow."""
+    if flow_fraction <= _STOPPED_FLOW_FRACTION:
         return None
-    inputs = ThermalInputs(
-        supply_celsius=snapshot.conditions.supply_celsius.get(loop, known.supply_celsius),
-        flow_fraction=flow,
-        loop_watts=loop_watts,
-        device_watts=gpu_watts,
-    )
-    return predict_steady(_parameters(device, known, time_scale), inputs).die_celsius
+    parameters = _parameters(plant, cooling)
+    inputs = ThermalInputs(supply_celsius=0.0, flow_fraction=flow_fraction, loop_watts=1.0)
+    return predict_steady(parameters, inputs).coolant_celsius, parameters.resistance(flow_fraction)
 
 
-def predict_die_resting(snapshot: Snapshot, loop: int, device: Device, time_scale: float) -> float:
-    """What an idle device on a loop comes to: the best guess where nobody reads its temperature."""
-    known, conditions = snapshot.plant.loop_of_resource[loop], snapshot.conditions
-    supply_celsius = conditions.supply_celsius.get(loop, known.supply_celsius)
+def predict_die_steady(snapshot: Snapshot, cooling: int, gpu_watts: float, loop_watts: float) -> float | None:
+    """Where a device at these watts would end on its loop as it is now; None where it has no flow."""
+    known, conditions = snapshot.plant.coolings[cooling], snapshot.conditions
+    rises = _rises(snapshot.plant, cooling, conditions.flow_fraction.get(known.loop_resource, 1.0))
+    if rises is None:
+        return None
+    supply_celsius = conditions.supply_celsius.get(known.loop_resource, known.loop.supply_celsius)
+    return supply_celsius + loop_watts * rises[0] + gpu_watts * rises[1]
+
+
+def predict_die_resting(snapshot: Snapshot, cooling: int) -> float:
+    """What an idle device comes to: the best guess where nobody reads its temperature."""
+    known, conditions = snapshot.plant.coolings[cooling], snapshot.conditions
+    loop = known.loop_resource
+    supply_celsius = conditions.supply_celsius.get(loop, known.loop.supply_celsius)
     coolant_celsius = conditions.coolant_celsius.get(loop, (supply_celsius, snapshot.at))[0]
-    resistance = _parameters(device, known, time_scale).resistance(conditions.flow_fraction.get(loop, 1.0))
-    return coolant_celsius + resistance * device.idle_watts
+    resistance = _parameters(snapshot.plant, cooling).resistance(conditions.flow_fraction.get(loop, 1.0))
+    return coolant_celsius + resistance * known.device.idle_watts
 
 
-def predict_die_now(
-    snapshot: Snapshot, node: int, device: Device, limit_celsius: float, thresholds: Thresholds
-) -> float:
-    """How hot a node's hottest GPU counts as now; a reading too old counts as the worst it could be."""
-    spot, read = snapshot.plant.spots[node], snapshot.conditions.node_celsius.get(node)
+def predict_die_now(snapshot: Snapshot, node: int, limit_celsius: float, thresholds: Thresholds) -> float:
+    """How hot a node's hottest GPU counts as now; a reading too old counts as the worst it could be.
+
+    That is its limit, unless its loop is still read: no die is hotter than its coolant and all it can draw
+    make it.
+    """
+    read = snapshot.conditions.node_celsius.get(node)
+    cooling = snapshot.plant.bays[snapshot.plant.spots[node].bay].cooling
     if read is None:
-        return predict_die_resting(snapshot, spot.loop_resource, device, spot.site.thermal_time_scale)
-    return limit_celsius if snapshot.at - read[1] > thresholds.reading_max_age else read[0]
+        return predict_die_resting(snapshot, cooling)
+    if snapshot.at - snapshot.node_read_at(node, read[1]) <= thresholds.reading_max_age:
+        return read[0]
+    return min(limit_celsius, _predict_die_worst(snapshot, cooling, thresholds))
+
+
+def _predict_die_worst(snapshot: Snapshot, cooling: int, thresholds: Thresholds) -> float:
+    known, conditions = snapshot.plant.coolings[cooling], snapshot.conditions
+    coolant = conditions.coolant_celsius.get(known.loop_resource)
+    rises = _rises(snapshot.plant, cooling, conditions.flow_fraction.get(known.loop_resource, 1.0))
+    if coolant is None or rises is None:
+        return math.inf
+    age = snapshot.at - snapshot.loop_read_at(known.loop_resource, coolant[1])
+    if age > thresholds.reading_max_age:
+        return math.inf
+    return coolant[0] + rises[1] * BEYOND_LIMIT * known.device.limit_watts
 
 
 def is_at_limit(snapshot: Snapshot, request: JobRequest, node: int, thresholds: Thresholds) -> bool:
@@ -82,8 +107,53 @@ def is_at_limit(snapshot: Snapshot, request: JobRequest, node: int, thresholds: 
     device = snapshot.plant.spots[node].node.device
     if device is None:
         return False
-    limit = device.throttle_celsius - _MARGIN_KELVIN[request.thermal]
-    return predict_die_now(snapshot, node, device, limit, thresholds) >= limit
+    limit = limit_celsius(request, device)
+    return predict_die_now(snapshot, node, limit, thresholds) >= limit
+
+
+def limit_celsius(request: JobRequest, device: Device) -> float:
+    """How hot this job's GPUs may get."""
+    return device.throttle_celsius - _MARGIN_KELVIN[request.thermal]
+
+
+class Coolness:
+    """Where a job's GPUs would surely stay below their limit, looked up once for each kind of cooling."""
+
+    __slots__ = ("_request", "_snapshot", "_steady", "_thresholds")
+
+    def __init__(self, snapshot: Snapshot, request: JobRequest, thresholds: Thresholds) -> None:
+        self._snapshot, self._request, self._thresholds = snapshot, request, thresholds
+        self._steady: dict[tuple[int, float, float], tuple[float, float]] = {}
+
+    def share(self, node: int, gpu_watts: float, loop_watts: float) -> float | None:
+        """How near its limit a node would end (1 at it), where it surely stays below; None where it may not.
+
+        `loop_watts` are what the job adds to its loop.
+        """
+        snapshot = self._snapshot
+        cooling = snapshot.plant.bays[snapshot.plant.spots[node].bay].cooling
+        key = (cooling, gpu_watts, loop_watts)
+        known = self._steady.get(key)
+        if known is None:
+            known = self._steady[key] = self._look_up(cooling, gpu_watts, loop_watts)
+        steady, limit = known
+        if steady > limit:
+            return None
+        if node in snapshot.conditions.node_celsius:
+            if predict_die_now(snapshot, node, limit, self._thresholds) >= limit:
+                return None
+        return steady / limit
+
+    def _look_up(self, cooling: int, gpu_watts: float, loop_watts: float) -> tuple[float, float]:
+        snapshot, known = self._snapshot, self._snapshot.plant.coolings[cooling]
+        limit = limit_celsius(self._request, known.device)
+        carried = snapshot.used(known.loop_resource, self._thresholds.reading_max_age) + loop_watts
+        steady = predict_die_steady(snapshot, cooling, gpu_watts, carried)
+        coolant = snapshot.conditions.coolant_celsius.get(known.loop_resource)
+        warm = coolant is not None and coolant[0] > limit
+        if steady is None or warm or predict_die_resting(snapshot, cooling) >= limit:
+            return math.inf, limit
+        return steady, limit
 
 
 def predict_heat(
@@ -101,7 +171,8 @@ def predict_heat(
     if device is None:
         return None
     conditions = snapshot.conditions
-    parameters = _parameters(device, spot.loop, spot.site.thermal_time_scale)
+    cooling = snapshot.plant.bays[spot.bay].cooling
+    parameters = _parameters(snapshot.plant, cooling)
     supply_celsius = conditions.supply_celsius.get(spot.loop_resource, spot.loop.supply_celsius)
     flow = conditions.flow_fraction.get(spot.loop_resource, 1.0)
     limit = device.throttle_celsius - margin_kelvin
@@ -109,11 +180,11 @@ def predict_heat(
         supply_celsius=supply_celsius, flow_fraction=flow, loop_watts=loop_watts, device_watts=gpu_watts
     )
     coolant = conditions.coolant_celsius.get(spot.loop_resource, (supply_celsius, snapshot.at))[0]
-    now = predict_die_now(snapshot, node, device, limit, thresholds)
+    now = predict_die_now(snapshot, node, limit, thresholds)
     read = conditions.node_celsius.get(node)
-    age = 0.0 if read is None else snapshot.at - read[1]
+    age = 0.0 if read is None else snapshot.at - snapshot.node_read_at(node, read[1])
     state = ThermalState(coolant_celsius=coolant, die_celsius=now)
-    steady = None if flow <= _STOPPED_FLOW_FRACTION else predict_steady(parameters, inputs).die_celsius
+    steady = predict_die_steady(snapshot, cooling, gpu_watts, loop_watts)
     if steady is not None and steady <= limit and now < limit and coolant <= limit:
         seconds: float | None = None
     else:
@@ -121,7 +192,7 @@ def predict_heat(
     return HeatForecast(
         node=spot.node.name,
         loop=spot.rack.loop,
-        unread_seconds=age if age > thresholds.reading_max_age else None,
+        unread_seconds=age if age > thresholds.reading_max_age and now >= limit else None,
         now_celsius=now,
         steady_celsius=steady,
         limit_celsius=limit,

@@ -38,7 +38,9 @@ def judge_budget(
     if team is None:
         return []
     promise = promise_of(request, place, snapshot.plant, peak_watts, request.max_duration_seconds)
-    committed = snapshot.account(request.project).committed_besides(request.job)
+    job = snapshot.jobs.get(request.job)
+    own = Usage() if job is None else job.promise
+    committed = snapshot.account(request.project).committed_besides(own)
     verdicts = []
     for name, unit in _QUANTITIES:
         limit = getattr(team.quota, name)
@@ -118,8 +120,60 @@ def _judge_instance_type(request: JobRequest, policy: Policy) -> list[Verdict]:
 def _judge_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> list[Verdict]:
     if not policy.rules:
         return []
+    if request.project in policy.teams:  # what is left of its quota changes all the time
+        rulings = _rule(snapshot, request, policy)
+    else:
+        asked = tuple([getattr(request, name) for name in _RULED_ON])
+        known = _rulings_of(policy)
+        found = known.get(asked)
+        if found is None:
+            if len(known) >= _MOST_RULINGS:
+                known.clear()
+            found = known[asked] = _rule(snapshot, request, policy)
+        rulings = found
+    return [
+        Verdict(rule=f"rule.{name}", subject=request.job, outcome=outcome, say=say)
+        for name, outcome, say in rulings
+    ]
+
+
+Ruling = tuple[str, Outcome, str]  # name of the rule, what it comes to, what it says
+
+# What of a request rules may speak of; see `rule_values`.
+_RULED_ON = (
+    "gpus",
+    "gpu_models",
+    "priority",
+    "scheduling_class",
+    "owner",
+    "project",
+    "peak_watts",
+    "max_duration_seconds",
+    "mode",
+    "phase",
+    "model",
+    "intended_use",
+    "approved",
+)
+_MOST_RULINGS = 100_000
+_MOST_POLICIES = 8
+_rulings: list[tuple[Policy, dict[tuple[object, ...], tuple[Ruling, ...]]]] = []
+
+
+def _rulings_of(policy: Policy) -> dict[tuple[object, ...], tuple[Ruling, ...]]:
+    """What a policy's rules came to before: expressions are evaluated when their inputs change."""
+    for known, rulings in _rulings:
+        if known is policy:
+            return rulings
+    rulings = {}
+    _rulings.insert(0, (policy, rulings))
+    del _rulings[_MOST_POLICIES:]
+    return rulings
+
+
+def _rule(snapshot: Snapshot, request: JobRequest, policy: Policy) -> tuple[Ruling, ...]:
     values = rule_values(snapshot, request, policy)
-    verdicts = []
+    found = []
     for rule in policy.rules:
         blocks = rule.mode in (Mode.BLOCK, Mode.ENFORCE)
         try:
@@ -131,8 +185,8 @@ def _judge_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> lis
                 (Outcome.WAIT if blocks else Outcome.WARN),
                 f"could not be evaluated: {error.message}",
             )
-        verdicts.append(Verdict(rule=f"rule.{rule.name}", subject=request.job, outcome=outcome, say=say))
-    return verdicts
+        found.append((rule.name, outcome, say))
+    return tuple(found)
 
 
 def rule_values(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, object]:

@@ -1,19 +1,27 @@
-"""Placement: among the places where a job fits, which is best; and where it fits nowhere, what is closest?"""
+"""Placement: among the places where a job fits, which is best; and where it fits nowhere, what is closest?
+
+Places are first weighed by numbers alone; only the one that is taken, or that came closest, is judged in
+full, with a verdict of every rule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from wattline.policy.gang import ONE_NODE, Spread
-from wattline.policy.heat import is_at_limit, judge_heat
+from wattline.policy.heat import Coolness, judge_heat
 from wattline.policy.permission import allowed_models, judge_budget
-from wattline.policy.power import judge_claim
-from wattline.spec.policy import Policy, Thresholds, Weights
+from wattline.policy.power import Headroom, judge_claim
+from wattline.spec.policy import Policy, Weights
 from wattline.state import (
     Claim,
     JobRequest,
     Place,
+    Plant,
     ResourceKind,
     Snapshot,
     Usage,
@@ -22,24 +30,140 @@ from wattline.state import (
     peak_watts_on,
     usage_of,
 )
+from wattline.state.claim import saving_of, taking_of
 from wattline.units import SECONDS_PER_HOUR
 
 # Placement looks at this many feasible places of a pool before it takes the best of them.
-_ENOUGH = 8
+_ENOUGH = 6
 # What another arrangement of the same GPUs may change.
 _ARRANGED = frozenset({ResourceKind.RACK, ResourceKind.SUPPLY, ResourceKind.LOOP, "heat.throttle"})
 # Where a job set no end, places are compared over this long.
 _COMPARED_SECONDS = SECONDS_PER_HOUR
 
+_NOT_IN_WATTS = (ResourceKind.LINK, ResourceKind.STORAGE)
+
+Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A place with its verdicts, or the verdicts of what came closest."""
+    """A place with its verdicts, or the verdicts of what came closest and what to watch until then."""
 
     place: Place | None
     verdicts: tuple[Verdict, ...]
     usage: Usage = Usage()  # what the job would use there, if it ran as long as it may
     score: float = 0.0
+    short: frozenset[int] = frozenset()  # of what is above racks, what was short at one that was tried
+    # By pool, what a job that may spread found too few of.
+    lacking_gpus: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """All that needs to be looked at, where the rest is known not to fit."""
+
+    bays: Collection[int]  # for a place on one node
+    pools: Collection[int]  # those they are of
+    spread_pools: Collection[int]  # for a place over several
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search for a place: what is asked, what is free, and the best and the closest so far."""
+
+    snapshot: Snapshot
+    policy: Policy
+    request: JobRequest
+    power_fraction: float
+    near: str | None
+    headroom: Headroom
+    coolness: Coolness
+    best: Nodes = ()
+    best_score: float = math.inf
+    closest: Nodes = ()
+    closest_distance: float = math.inf
+    short: set[int] = field(default_factory=set)
+
+    def weigh(
+        self, nodes: Nodes, amounts: Iterable[tuple[int, int]], warmth: float | None, cost: float
+    ) -> bool:
+        """Take note of a place by its numbers alone; whether the job fits there.
+
+        `warmth` is how near its limit its hottest GPU would end; None where that must be looked at closely.
+        """
+        headroom, kinds = self.headroom, self.snapshot.plant.kinds
+        least_watts = math.inf
+        missing = 0.0
+        for resource, amount in amounts:
+            left = headroom[resource] - amount
+            if left < 0 < amount:
+                missing -= left / amount
+                if kinds[resource] is not ResourceKind.RACK:
+                    self.short.add(resource)
+            elif left < least_watts and amount > 0 and kinds[resource] not in _NOT_IN_WATTS:
+                least_watts = left
+        if missing:
+            self._note_closest(nodes, missing)
+            return False
+        if warmth is None or self.request.project in self.policy.teams:
+            return self._look_closer(nodes, cost)
+        self._note_best(nodes, cost, warmth, least_watts)
+        return True
+
+    def place(self, nodes: Nodes) -> Place:
+        spots = self.snapshot.plant.spots
+        site = spots[nodes[0][0]].site.name
+        return Place(site, tuple([(spots[node].node.name, gpus) for node, gpus in nodes]))
+
+    def _look_closer(self, nodes: Nodes, cost: float) -> bool:
+        """Heat that may come later, and budgets, are judged in full."""
+        verdicts = self.judge(nodes)
+        against = [verdict for verdict in verdicts if not verdict.allows]
+        if against:
+            numbers, kinds = self.snapshot.plant.resource_number, self.snapshot.plant.kinds
+            found = [numbers[verdict.subject] for verdict in against if verdict.subject in numbers]
+            self.short.update(one for one in found if kinds[one] is not ResourceKind.RACK)
+            self._note_closest(nodes, _distance(against))
+            return False
+        warmth, least_watts = 0.0, math.inf
+        for verdict in verdicts:
+            predicted = verdict.numbers.get("predicted_celsius")
+            if predicted is not None:
+                warmth = max(warmth, predicted / verdict.numbers["limit_celsius"])
+            least_watts = min(least_watts, verdict.numbers.get("left_watts", math.inf))
+        self._note_best(nodes, cost, warmth, least_watts)
+        return True
+
+    def judge(self, nodes: Nodes) -> tuple[Verdict, ...]:
+        """Everything that is asked of a place, each rule with its verdict."""
+        snapshot, policy, request = self.snapshot, self.policy, self.request
+        place = self.place(nodes)
+        claim = claim_of(request, place, snapshot.plant, self.power_fraction)
+        verdicts = judge_claim(snapshot, claim, policy.thresholds)
+        verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
+        if request.project in policy.teams:
+            peak_watts = _peak_watts(snapshot, request, place, self.power_fraction)
+            verdicts += judge_budget(snapshot, request, place, peak_watts, policy)
+        return tuple(verdicts)
+
+    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float) -> None:
+        """Dollars and kilograms, plus mild preferences for cool, roomy and tightly packed places."""
+        weights, snapshot = self.policy.weights, self.snapshot
+        leftover = sum([snapshot.gpus_free(node) - gpus for node, gpus in nodes])
+        score = (
+            cost
+            + weights.heat * warmth
+            + weights.power / (1.0 + least_watts / 1000.0)
+            + weights.fragmentation * leftover / (1 + leftover)
+        )
+        if self.near is not None and (site := snapshot.plant.spots[nodes[0][0]].site.name) != self.near:
+            score += weights.cost * transfer_usd(snapshot, self.near, site) + 1e-6
+        if score < self.best_score:
+            self.best, self.best_score = nodes, score
+
+    def _note_closest(self, nodes: Nodes, distance: float) -> None:
+        if distance < self.closest_distance:
+            self.closest, self.closest_distance = nodes, distance
 
 
 def choose_place(
@@ -50,47 +174,176 @@ def choose_place(
     power_fraction: float = 1.0,
     near: str | None = None,
     sites: Collection[str] | None = None,
+    where: Where | None = None,
 ) -> Choice:
-    """The best feasible place, cheapest by the policy's weights; ties go to the first in the facility."""
-    best: Choice | None = None
-    closest: tuple[float, tuple[Verdict, ...]] | None = None
-    for least, site, device in _cheapest_first(snapshot, policy, request, sites, power_fraction):
-        if best is not None and best.score <= least:
+    """The best feasible place, cheapest by the policy's weights; ties go to the first in the facility.
+
+    Where only a part was looked at and nothing fitted there, nothing is said about it.
+    """
+    search = _Search(
+        snapshot,
+        policy,
+        request,
+        power_fraction,
+        near,
+        Headroom(snapshot, policy.thresholds),
+        Coolness(snapshot, request, policy.thresholds),
+    )
+    hours = (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
+    spreads = request.gpus > 1 and request.locality not in ONE_NODE
+    lacking: dict[int, int] = {}
+    for each, pool in pools_for(snapshot.plant, policy, request, sites, power_fraction):
+        cost = each * hours
+        if search.best_score <= cost:
             break  # what is left costs more, however roomy it is
         tried = 0
-        for place in _candidates(snapshot, policy.thresholds, request, site, device, power_fraction):
-            choice = _weigh(snapshot, policy, request, place, power_fraction, near)
-            if choice.place is None:
-                distance = _distance(choice.verdicts)
-                if closest is None or distance < closest[0]:
-                    closest = (distance, choice.verdicts)
+        if where is None or pool in where.pools:
+            tried = _weigh_single(search, pool, cost, None if where is None else where.bays)
+        if spreads and tried < _ENOUGH and (where is None or pool in where.spread_pools):
+            lacking[pool] = _weigh_gangs(search, pool, cost, tried, quick=where is not None)
+    if search.best:
+        place = search.place(search.best)
+        return Choice(
+            place=place,
+            verdicts=search.judge(search.best),
+            usage=_usage(snapshot, request, place, power_fraction),
+            score=search.best_score,
+        )
+    if request.peak_watts is not None:
+        # A GPU that is given back may make room for more than one that draws less.
+        lacking = dict.fromkeys(lacking, 0)
+    verdicts: tuple[Verdict, ...] = ()
+    if search.closest and (where is None or request.project in policy.teams):
+        verdicts = search.judge(search.closest)
+    elif where is None:
+        verdicts = (_judge_existence(snapshot, policy, request, sites),)
+    return Choice(place=None, verdicts=verdicts, short=frozenset(search.short), lacking_gpus=lacking)
+
+
+def _weigh_single(search: _Search, pool: int, cost: float, bays: Collection[int] | None) -> int:
+    """Weigh places on one node, tightest fit first; how many were found to fit."""
+    snapshot, request, plant = search.snapshot, search.request, search.snapshot.plant
+    gpus, coolness = request.gpus, search.coolness
+    saving = saving_of(request, plant.pools[pool][0], plant)
+    fitting = 0
+    for free in range(gpus, plant.biggest_of_pool[pool] + 1):
+        nodes = snapshot.nodes_with(pool, free)
+        position = 0
+        while position < len(nodes):
+            node = nodes[position]
+            bay = plant.spots[node].bay
+            # Nodes of one bay with as much free fit or fail alike, but for their own heat and CPUs.
+            next_bay = bisect_left(nodes, plant.bays[bay].ends_before, position)
+            if bays is not None and bay not in bays:
+                position = next_bay
                 continue
-            if best is None or choice.score < best.score:
-                best = choice
+            if snapshot.cpus_free(node) < request.cpus:
+                position += 1
+                continue
+            taking = taking_of(request, plant, node, gpus, search.power_fraction)
+            warmth = coolness.share(node, taking.gpu_watts, taking.loop_amount) if gpus else 0.0
+            amounts = (*taking.amounts, *saving) if saving else taking.amounts
+            if search.weigh(((node, gpus),), amounts, warmth, cost):
+                fitting += 1
+                if fitting >= _ENOUGH:
+                    return fitting
+                position = next_bay
+            else:
+                position = next_bay if warmth is not None else position + 1
+    return fitting
+
+
+def _weigh_gangs(search: _Search, pool: int, cost: float, tried: int, *, quick: bool) -> int:
+    """Weigh arrangements over several nodes; how many GPUs the best of them lacked.
+
+    Where there cannot be one, `quick` leaves it at that; otherwise one is weighed that shows what is short.
+    """
+    snapshot, request = search.snapshot, search.request
+    spread = Spread(
+        snapshot=snapshot,
+        thresholds=search.policy.thresholds,
+        request=request,
+        power_fraction=search.power_fraction,
+        headroom=search.headroom,
+    )
+    least = spread.lacks(pool)
+    if least > 0 and (quick or snapshot.free_in(pool) < request.gpus):
+        return least
+    lacking = request.gpus
+    for nodes, missing in spread.places(pool):
+        lacking = min(lacking, missing)
+        if not nodes:
+            continue
+        claim = claim_of(request, search.place(nodes), snapshot.plant, search.power_fraction)
+        if search.weigh(nodes, claim.amounts, _warmth(search, claim), cost):
             tried += 1
             if tried >= _ENOUGH:
                 break
-    if best is not None:
-        return best
-    if closest is not None:
-        return Choice(place=None, verdicts=closest[1])
-    return Choice(place=None, verdicts=(_judge_existence(snapshot, policy, request, sites),))
+    return lacking
 
 
-def _cheapest_first(
-    snapshot: Snapshot,
+def _warmth(search: _Search, claim: Claim) -> float | None:
+    """How near its limit the hottest node of an arrangement would end; None where it may not stay below."""
+    plant, amounts = search.snapshot.plant, dict(claim.amounts)
+    warmth = 0.0
+    for node, _ in claim.nodes:
+        added = amounts.get(plant.spots[node].loop_resource, 0)
+        share = search.coolness.share(node, claim.gpu_watts, added)
+        if share is None:
+            return None
+        warmth = max(warmth, share)
+    return warmth
+
+
+def pools_for(
+    plant: Plant,
     policy: Policy,
     request: JobRequest,
-    sites: Collection[str] | None,
+    sites: Collection[str] | None = None,
+    power_fraction: float = 1.0,
+) -> list[tuple[float, int]]:
+    """Pools that may take a job, cheapest first, with the least that an hour there scores."""
+    models = allowed_models(request, policy)
+    found = _priced_pools(plant, policy.weights, request.gpus, request.peak_watts, power_fraction)
+    return [
+        (cost, pool)
+        for cost, pool in found
+        if (sites is None or plant.pools[pool][0] in sites)
+        and (not request.residency or plant.sites[plant.pools[pool][0]].region in request.residency)
+        and (
+            not request.gpus or (plant.pools[pool][1] and (models is None or plant.pools[pool][1] in models))
+        )
+    ]
+
+
+def _priced_pools(
+    plant: Plant, weights: Weights, gpus: int, peak_watts: float | None, power_fraction: float
+) -> list[tuple[float, int]]:
+    return _price_pools(plant, weights.cost, weights.carbon, gpus, peak_watts, power_fraction)
+
+
+@lru_cache(maxsize=4096)
+def _price_pools(
+    plant: Plant,
+    cost_weight: float,
+    carbon_weight: float,
+    gpus: int,
+    peak_watts: float | None,
     power_fraction: float,
-) -> list[tuple[float, str, str]]:
-    """Pools with the least that any of their places scores: what the job costs there, all else perfect."""
+) -> list[tuple[float, int]]:
+    asked = JobRequest(
+        job="", run="", gpus=gpus, peak_watts=peak_watts, max_duration_seconds=SECONDS_PER_HOUR
+    )
+    firsts: dict[int, int] = {}
+    for node, spot in enumerate(plant.spots):
+        firsts.setdefault(spot.pool, node)
     found = []
-    for site, device in _pools(snapshot, policy, request, sites):
-        node = snapshot.plant.spots[next(_nodes_of(snapshot, site, device))].node.name
-        usage = _usage(snapshot, request, Place(site, ((node, request.gpus),)), power_fraction)
-        found.append((_cost(policy.weights, usage), site, device))
-    return sorted(found, key=lambda pool: pool[0])
+    for pool, node in firsts.items():
+        place = Place(plant.pools[pool][0], ((plant.spots[node].node.name, gpus),))
+        watts = peak_watts_on(asked, plant, node, gpus, power_fraction)
+        usage = usage_of(float(gpus), watts / 1000.0, place, plant)
+        found.append((cost_weight * usage.usd + carbon_weight * usage.kg_co2e, pool))
+    return sorted(found)
 
 
 def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Choice) -> bool:
@@ -101,75 +354,9 @@ def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Ch
     short = {verdict.rule for verdict in tried.verdicts if not verdict.allows}
     if request.gpus < 2 or request.locality in ONE_NODE or not short <= _ARRANGED:
         return False
-    spread = Spread(snapshot=empty, thresholds=policy.thresholds, request=request)
-    return spread.may_be_carried(_pools(empty, policy, request, None), short)
-
-
-def _pools(
-    snapshot: Snapshot, policy: Policy, request: JobRequest, sites: Collection[str] | None
-) -> Iterator[tuple[str, str]]:
-    models = allowed_models(request, policy)
-    for site, device in snapshot.pools():
-        if sites is not None and site not in sites:
-            continue
-        if request.residency and snapshot.plant.sites[site].region not in request.residency:
-            continue
-        if request.gpus and (not device or (models is not None and device not in models)):
-            continue
-        yield site, device
-
-
-def _candidates(
-    snapshot: Snapshot,
-    thresholds: Thresholds,
-    request: JobRequest,
-    site: str,
-    device: str,
-    power_fraction: float,
-) -> Iterator[Place]:
-    """Places with the GPUs a job needs, tightest fit first; power and heat are judged after."""
-    biggest = snapshot.biggest(site, device)
-    if request.gpus <= biggest:
-        seen: set[tuple[str, int, bool]] = set()
-        for free in range(request.gpus, biggest + 1):
-            for node in snapshot.nodes_with(site, device, free):
-                spot = snapshot.plant.spots[node]
-                if snapshot.cpus_free(node) < request.cpus:
-                    continue
-                # Nodes of one rack with as much free fit or fail alike, but for their own heat.
-                alike = (spot.rack.name, free, is_at_limit(snapshot, request, node, thresholds))
-                if alike in seen:
-                    continue
-                seen.add(alike)
-                yield Place(site, ((spot.node.name, request.gpus),))
-    if request.gpus > 1 and request.locality not in ONE_NODE:
-        spread = Spread(
-            snapshot=snapshot, thresholds=thresholds, request=request, power_fraction=power_fraction
-        )
-        yield from spread.places(site, device)
-
-
-def _weigh(
-    snapshot: Snapshot,
-    policy: Policy,
-    request: JobRequest,
-    place: Place,
-    power_fraction: float,
-    near: str | None,
-) -> Choice:
-    """Judge one place by everything, then price it."""
-    claim = claim_of(request, place, snapshot.plant, power_fraction)
-    peak_watts = _peak_watts(snapshot, request, place, power_fraction)
-    verdicts = judge_claim(snapshot, claim, policy.thresholds)
-    verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
-    verdicts += judge_budget(snapshot, request, place, peak_watts, policy)
-    if not all(verdict.allows for verdict in verdicts):
-        return Choice(place=None, verdicts=tuple(verdicts))
-    usage = _usage(snapshot, request, place, power_fraction)
-    score = _score(snapshot, policy.weights, verdicts, claim, usage)
-    if near is not None and place.site != near:
-        score += policy.weights.cost * transfer_usd(snapshot, near, place.site) + 1e-6
-    return Choice(place=place, verdicts=tuple(verdicts), usage=usage, score=score)
+    headroom = Headroom(empty, policy.thresholds)
+    spread = Spread(snapshot=empty, thresholds=policy.thresholds, request=request, headroom=headroom)
+    return spread.may_be_carried([pool for _, pool in pools_for(empty.plant, policy, request)], short)
 
 
 def _usage(snapshot: Snapshot, request: JobRequest, place: Place, power_fraction: float) -> Usage:
@@ -187,43 +374,16 @@ def _peak_watts(snapshot: Snapshot, request: JobRequest, place: Place, power_fra
     )
 
 
-def _cost(weights: Weights, usage: Usage) -> float:
-    return weights.cost * usage.usd + weights.carbon * usage.kg_co2e
-
-
 def transfer_usd(snapshot: Snapshot, from_site: str, to_site: str, size_bytes: float = 1e9) -> float:
     """What moving a checkpoint costs; a gigabyte where its size is not known yet."""
     link = snapshot.plant.links.get(frozenset((from_site, to_site)))
     return (link.usd_per_gigabyte if link else 0.0) * size_bytes / 1e9
 
 
-def _score(
-    snapshot: Snapshot, weights: Weights, verdicts: list[Verdict], claim: Claim, usage: Usage
-) -> float:
-    """Dollars and kilograms, plus mild preferences for cool, roomy and tightly packed places."""
-    warmth = tightness = 0.0
-    for verdict in verdicts:
-        predicted = verdict.numbers.get("predicted_celsius")
-        if predicted is not None:
-            warmth = max(warmth, predicted / verdict.numbers["limit_celsius"])
-        left = verdict.numbers.get("left_watts")
-        if left is not None:
-            tightness = max(tightness, 1.0 / (1.0 + left / 1000.0))
-    leftover = sum(snapshot.gpus_free(node) - gpus for node, gpus in claim.nodes)
-    return (
-        _cost(weights, usage)
-        + weights.heat * warmth
-        + weights.power * tightness
-        + weights.fragmentation * leftover / (1 + leftover)
-    )
-
-
-def _distance(verdicts: tuple[Verdict, ...]) -> float:
+def _distance(against: list[Verdict]) -> float:
     """How far a place is from fitting: shortfalls relative to what was asked, summed."""
     total = 0.0
-    for verdict in verdicts:
-        if verdict.allows:
-            continue
+    for verdict in against:
         short = verdict.short_by
         asked = next((value for name, value in verdict.numbers.items() if name.startswith("asked_")), 1.0)
         total += 1.0 if short is None else min(1e6, short[0] / max(asked, 1e-9))
@@ -234,20 +394,22 @@ def _judge_existence(
     snapshot: Snapshot, policy: Policy, request: JobRequest, sites: Collection[str] | None
 ) -> Verdict:
     """Why there was no place to judge: GPUs, CPUs, models, residency or locality."""
-    pools = list(_pools(snapshot, policy, request, sites))
+    plant = snapshot.plant
+    pools = sorted(pool for _, pool in pools_for(plant, policy, request, sites))
     if not pools:
         models = allowed_models(request, policy)
         wanted = " or ".join(sorted(models)) if models else "any GPU"
         rule = "residency" if request.residency and not _regions(snapshot, request) else "instance.type"
         subject = ", ".join(request.residency) if rule == "residency" else wanted
-        known = {device for _, device in snapshot.pools() if device}
-        regions = {site.region for site in snapshot.plant.sites.values()}
+        known = {device for _, device in plant.pools if device}
+        regions = {site.region for site in plant.sites.values()}
         there = ", ".join(sorted(regions if rule == "residency" else known)) or "none"
         return Verdict.wait(rule, subject, change=f"this facility has {there}")
-    free = [snapshot.free_in(site, device) for site, device in pools]
-    one_node = request.locality in ONE_NODE
-    at_hand = max(most for most, _ in free) if one_node else sum(all_of_it for _, all_of_it in free)
-    subject = ", ".join(dict.fromkeys(site for site, _ in pools))
+    if request.locality in ONE_NODE:
+        at_hand = max(snapshot.most_free_in(pool) for pool in pools)
+    else:
+        at_hand = sum(snapshot.free_in(pool) for pool in pools)
+    subject = ", ".join(dict.fromkeys(plant.pools[pool][0] for pool in pools))
     if at_hand >= request.gpus:
         rule = "cpus" if request.gpus == 0 else "locality"
         say = {"asked_cpus": request.cpus} if rule == "cpus" else {"asked_gpus": float(request.gpus)}
@@ -260,13 +422,6 @@ def _judge_existence(
         asked_gpus=float(request.gpus),
         free_gpus=float(at_hand),
     )
-
-
-def _nodes_of(snapshot: Snapshot, site: str, device: str) -> Iterator[int]:
-    for node in snapshot.plant.nodes_of_site[site]:
-        held = snapshot.plant.spots[node].node.device
-        if (held.name if held else "") == device:
-            yield node
 
 
 def _regions(snapshot: Snapshot, request: JobRequest) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wattline.spec.policy import Thresholds
-from wattline.state import POWER, Claim, ResourceKind, Snapshot, Verdict
+from wattline.state import Claim, ResourceKind, Snapshot, Verdict
 
 UNITS = {
     ResourceKind.RACK: "watts",
@@ -16,17 +16,30 @@ UNITS = {
 
 def usable(snapshot: Snapshot, resource: int, thresholds: Thresholds) -> float:
     """What may be used of a resource: its cap as it is now, less what the policy keeps free."""
-    kind = snapshot.plant.resources[resource].kind
-    cap = float(snapshot.cap(resource))
-    if kind is ResourceKind.LOOP:
-        return cap * (1 - thresholds.cooling_margin)
-    return cap * (1 - thresholds.power_margin) if kind in POWER else cap
+    kind, cap = snapshot.plant.kinds[resource], snapshot.cap(resource)
+    if kind is ResourceKind.RACK or kind is ResourceKind.SUPPLY:
+        return cap * (1.0 - thresholds.power_margin)
+    return cap * (1.0 - thresholds.cooling_margin) if kind is ResourceKind.LOOP else float(cap)
 
 
 def free(snapshot: Snapshot, resource: int, thresholds: Thresholds) -> float:
     """Headroom: never below zero; what is missing is a verdict's business."""
     left = usable(snapshot, resource, thresholds) - snapshot.used(resource, thresholds.reading_max_age)
     return max(0.0, left)
+
+
+class Headroom(dict[int, float]):
+    """What is free of each resource, worked out once: many places hang on the same ones."""
+
+    __slots__ = ("_snapshot", "_thresholds")
+
+    def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
+        super().__init__()
+        self._snapshot, self._thresholds = snapshot, thresholds
+
+    def __missing__(self, resource: int) -> float:
+        left = self[resource] = free(self._snapshot, resource, self._thresholds)
+        return left
 
 
 def judge_amount(snapshot: Snapshot, resource: int, amount: float, thresholds: Thresholds) -> Verdict:

@@ -89,7 +89,8 @@ def _hottest(
             continue
         spot = snapshot.plant.spots[node]
         read = snapshot.conditions.node_gpu_watts.get(node)
-        fresh = read is not None and snapshot.at - read[1] <= thresholds.reading_max_age
+        age = 0.0 if read is None else snapshot.at - snapshot.node_read_at(node, read[1])
+        fresh = read is not None and age <= thresholds.reading_max_age
         measured = read[0] if read is not None and fresh else claim.gpu_watts
         loop_watts = snapshot.drawn(spot.loop_resource, thresholds.reading_max_age)
         if gpu_watts is not None:

@@ -92,6 +92,9 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         telemetry=site.telemetry.source,
         engine=site.engine,
         thermal_time_scale=site.telemetry.time_scale,
+        price_series=site.tariff.series or "",
+        carbon_series=site.carbon.series or "",
+        weather_series=site.weather.series if site.weather else "",
     )
 
 

@@ -19,6 +19,7 @@ from wattline.spec.quantities import (
     LitresPerMinute,
     Name,
     Number,
+    RelativePath,
     Seconds,
     Usd,
     Watts,
@@ -84,11 +85,17 @@ class DeviceDocument(Document):
 
 class Tariff(Document):
     energy: Usd  # per kWh; below zero when the grid pays
+    series: RelativePath | None = None  # the same by hour, for the twin
 
 
 class Carbon(Document):
     zone: Name
     intensity: Annotated[Number, Field(ge=0, le=5000)]  # gCO2e per kWh
+    series: RelativePath | None = None  # the same by hour, for the twin
+
+
+class WeatherDocument(Document):
+    series: RelativePath
 
 
 class FeedDocument(Document):
@@ -159,6 +166,7 @@ class SiteDocument(Document):
     region: Name
     tariff: Tariff
     carbon: Carbon
+    weather: WeatherDocument | None = None
     pue: Annotated[Number, Field(ge=1, le=5)] | None = None  # by cooling kind, unless said
     gpu_hour: dict[Name, NotNegativeUsd] = Field(default_factory=dict)  # what a GPU costs here, by model
     feeds: Annotated[dict[Name, FeedDocument], Field(min_length=1, max_length=1000)]

@@ -1,7 +1,7 @@
 """What is true now: Snapshot, Event, Action, Verdict, and how one event changes the state."""
 
 from wattline.state.account import Account, usage_of, week_ends_at
-from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place
+from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place, Stopper
 from wattline.state.claim import Claim, claim_of, peak_watts_on
 from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
 from wattline.state.event import (
@@ -15,6 +15,7 @@ from wattline.state.event import (
     CheckpointSaved,
     Ending,
     Event,
+    Forgotten,
     GatesJudged,
     Measured,
     Noticed,
@@ -30,6 +31,7 @@ from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
 from wattline.state.snapshot import Snapshot, project
 from wattline.state.state import State
+from wattline.state.tables import Stuck
 from wattline.state.verdict import Outcome, Verdict
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "Ending",
     "Event",
     "Flight",
+    "Forgotten",
     "GatesJudged",
     "Job",
     "JobRequest",
@@ -75,6 +78,8 @@ __all__ = [
     "SnapshotUnusableError",
     "Spot",
     "State",
+    "Stopper",
+    "Stuck",
     "Ticked",
     "Usage",
     "Verdict",

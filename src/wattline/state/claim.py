@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from wattline.facility import TrafficClass
 from wattline.state.action import Place
-from wattline.state.plant import Plant
+from wattline.state.plant import Plant, Taking
 from wattline.state.request import JobRequest
+
+_MOST_TAKINGS = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,31 +35,58 @@ def peak_watts_on(request: JobRequest, plant: Plant, node: int, gpus: int, power
     return gpus * max(limit, device.idle_watts)
 
 
+def taking_of(request: JobRequest, plant: Plant, node: int, gpus: int, power_fraction: float = 1.0) -> Taking:
+    """The same at every node of a bay, so it is worked out once."""
+    key = (plant.spots[node].bay, gpus, request.gpus, request.peak_watts, power_fraction)
+    known = plant.takings.get(key)
+    if known is None:
+        if len(plant.takings) >= _MOST_TAKINGS:
+            plant.takings.clear()
+        known = plant.takings[key] = _take(request, plant, node, gpus, power_fraction)
+    return known
+
+
+def _take(request: JobRequest, plant: Plant, node: int, gpus: int, power_fraction: float) -> Taking:
+    spot = plant.spots[node]
+    peak = peak_watts_on(request, plant, node, gpus, power_fraction)
+    idle = gpus * spot.node.device.idle_watts if spot.node.device else 0.0
+    above = max(0.0, peak - idle)
+    amounts = {resource: math.ceil(above * share) for resource, share in spot.power}
+    loop_amount = math.ceil(above)
+    amounts[spot.loop_resource] = amounts.get(spot.loop_resource, 0) + loop_amount
+    return Taking(tuple(sorted(amounts.items())), loop_amount, peak / gpus if gpus else 0.0)
+
+
 def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: float = 1.0) -> Claim:
     """Derived, never stored: the journal keeps places, and a claim follows from its place."""
-    nodes = tuple((plant.node_number[name], gpus) for name, gpus in place.nodes)
-    amounts: dict[int, int] = {}
-    hungriest = 0.0
-    for node, gpus in nodes:
-        spot = plant.spots[node]
-        peak = peak_watts_on(request, plant, node, gpus, power_fraction)
-        idle = gpus * spot.node.device.idle_watts if spot.node.device else 0.0
-        if gpus:
-            hungriest = max(hungriest, peak / gpus)
-        above = max(0.0, peak - idle)
-        for resource, share in spot.power:
-            amounts[resource] = amounts.get(resource, 0) + math.ceil(above * share)
-        amounts[spot.loop_resource] = amounts.get(spot.loop_resource, 0) + math.ceil(above)
-    saving = math.ceil(request.checkpoint_bits_per_second / 8)
-    if saving:
-        amounts[plant.storage_of_site[place.site]] = saving
-        for other in request.replicate_to:
-            link = plant.link_resource(place.site, other, TrafficClass.CHECKPOINT)
-            if link is not None:
-                amounts[link] = amounts.get(link, 0) + math.ceil(request.checkpoint_bits_per_second)
+    nodes = tuple([(plant.node_number[name], gpus) for name, gpus in place.nodes])
+    millicpus = math.ceil(1000 * request.cpus)
+    first = taking_of(request, plant, *nodes[0], power_fraction)
+    saving = saving_of(request, place.site, plant)
+    if len(nodes) == 1 and not saving:
+        return Claim(nodes=nodes, millicpus=millicpus, amounts=first.amounts, gpu_watts=first.gpu_watts)
+    amounts: dict[int, int] = dict(first.amounts)
+    hungriest = first.gpu_watts
+    for node, gpus in nodes[1:]:
+        taking = taking_of(request, plant, node, gpus, power_fraction)
+        hungriest = max(hungriest, taking.gpu_watts)
+        for resource, amount in taking.amounts:
+            amounts[resource] = amounts.get(resource, 0) + amount
+    for resource, amount in saving:
+        amounts[resource] = amounts.get(resource, 0) + amount
     return Claim(
-        nodes=nodes,
-        millicpus=math.ceil(1000 * request.cpus),
-        amounts=tuple(sorted(amounts.items())),
-        gpu_watts=hungriest,
+        nodes=nodes, millicpus=millicpus, amounts=tuple(sorted(amounts.items())), gpu_watts=hungriest
     )
+
+
+def saving_of(request: JobRequest, site: str, plant: Plant) -> list[tuple[int, int]]:
+    """What a job's checkpoints take of storage and links, wherever at a site it runs."""
+    saving = math.ceil(request.checkpoint_bits_per_second / 8)
+    if not saving:
+        return []
+    amounts = [(plant.storage_of_site[site], saving)]
+    for other in request.replicate_to:
+        link = plant.link_resource(site, other, TrafficClass.CHECKPOINT)
+        if link is not None:
+            amounts.append((link, math.ceil(request.checkpoint_bits_per_second)))
+    return amounts

@@ -14,4 +14,5 @@ class Conditions:
     coolant_celsius: dict[int, tuple[float, float]] = field(default_factory=dict)
     flow_fraction: dict[int, float] = field(default_factory=dict)
     supply_celsius: dict[int, float] = field(default_factory=dict)
+    mute: set[int] = field(default_factory=set)  # nodes whose meters said that they cannot read
     touched: set[int] = field(default_factory=set)  # nodes read since the last decision

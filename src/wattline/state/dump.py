@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from wattline.errors import UnavailableError
 from wattline.facility import Facility
-from wattline.state.account import Account, week_of
+from wattline.state.account import Account
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.measuring import fold_reading
 from wattline.state.state import State
+from wattline.state.tables import Stuck
 
-DUMP_VERSION = 1
+DUMP_VERSION = 2
 
 
 class SnapshotUnusableError(UnavailableError):
@@ -31,8 +34,13 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     releases: dict[str, dict[str, object]]
     adopted: dict[str, str]
     readings: list[tuple[str, str, float, float]]
-    stuck: list[str]  # one job of each shape that is known not to fit
+    stuck: list[tuple[str, list[int], list[tuple[int, int]]]]  # one job of each shape, and why it waits
     stuck_at: float
+    doubted_seconds: float
+    heard: list[tuple[str, float]]
+    mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
+    loosened: list[int]
+    relieved: bool
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -40,10 +48,18 @@ _decode = msgspec.json.Decoder(Dump).decode
 
 
 def dump_state(state: State) -> bytes:
-    known = (state.ledger.loosened, week_of(state.at))
-    believed = state.doubted_seconds <= 0
+    given = state.ledger.given_gpus
     stuck = sorted(
-        queue[0][2] for shape, queue in state.waiting.items() if believed and state.stuck.get(shape) == known
+        (
+            (
+                queue[0][2],
+                sorted(known.short),
+                [(pool, gpus - given[pool]) for pool, gpus in sorted(known.lacking.items())],
+            )
+            for shape, queue in state.waiting.items()
+            if (known := state.stuck.get(shape)) is not None
+        ),
+        key=lambda entry: entry[0],
     )
     return _encode(
         Dump(
@@ -59,6 +75,15 @@ def dump_state(state: State) -> bytes:
             readings=[(*key, *value) for key, value in state.readings.items()],
             stuck=stuck,
             stuck_at=state.stuck_at,
+            doubted_seconds=state.doubted_seconds,
+            heard=[
+                (site, at)
+                for site, at in zip(state.plant.sites, state.ledger.heard_at, strict=True)
+                if math.isfinite(at)
+            ],
+            mute=(sorted(state.ledger.mute), sorted(state.conditions.mute)),
+            loosened=sorted(state.ledger.loosened),
+            relieved=state.ledger.relieved,
         )
     )
 
@@ -80,6 +105,8 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.note_reading(subject, quantity, value, at)
     for subject, quantity, value, at in sorted(dump.readings, key=lambda reading: reading[3]):
         fold_reading(state, subject, quantity, value, at)
+    for site, at in dump.heard:
+        state.hear(site, at)
     for job in dump.jobs:
         state.put(job)
         if job.state is JobState.BLOCKED:
@@ -97,9 +124,11 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_release(name, release)
     if dump.adopted:
         state.put_adopted(dump.adopted)
-    for job_id in dump.stuck:
-        state.stuck[state.jobs[job_id].remainder.shape] = (state.ledger.loosened, week_of(state.at))
-    state.stuck_at, state.doubted_seconds = dump.stuck_at, 0.0
+    for job_id, short, lacking in dump.stuck:
+        state.stuck[state.jobs[job_id].remainder.shape] = Stuck(frozenset(short), dict(lacking))
+    state.stuck_at, state.doubted_seconds = dump.stuck_at, dump.doubted_seconds
+    state.ledger.mute, state.conditions.mute = set(dump.mute[0]), set(dump.mute[1])
+    state.ledger.loosened, state.ledger.relieved = set(dump.loosened), dump.relieved
     if state.digest() != dump.digest:
         raise SnapshotUnusableError(
             f"state snapshot: its digest is {dump.digest}, what it holds has {state.digest()}",

@@ -75,10 +75,12 @@ class RunSubmitted(Happening, frozen=True, kw_only=True):
 class Measured(Happening, frozen=True, kw_only=True):
     """Readings of one moment: subject, quantity (its unit last), value.
 
-    JSON has no NaN: what a broken meter says is written as null, and counts as nothing said.
+    JSON has no NaN: what a broken meter says is written as null, and counts as nothing said. Where meters
+    tell only what changed, their site vouches for the rest.
     """
 
     readings: tuple[tuple[str, str, float | None], ...]
+    unchanged: tuple[str, ...] = ()  # sites whose other meters all stand at what they said last
 
 
 class Noticed(Happening, frozen=True, kw_only=True):
@@ -165,6 +167,12 @@ class RunConcluded(Happening, frozen=True, kw_only=True):
     say: str = ""
 
 
+class Forgotten(Happening, frozen=True, kw_only=True):
+    """Nobody asks about these runs any more; the journal still has them."""
+
+    runs: tuple[str, ...]
+
+
 class Released(Happening, frozen=True, kw_only=True):
     name: str
     channel: str
@@ -193,6 +201,7 @@ Event = (
     | Asked
     | GatesJudged
     | RunConcluded
+    | Forgotten
     | Released
     | Ticked
 )

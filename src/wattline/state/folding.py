@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from wattline.state import event as events
+from wattline.state.account import NOTHING, Account
 from wattline.state.action import BEGINNINGS, ActionKind
 from wattline.state.event import Ending
 from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved
-from wattline.state.measuring import fold_reading
+from wattline.state.measuring import fold_reading, fold_silence
 from wattline.state.tables import Tables
 
 replace = msgspec.structs.replace
@@ -35,13 +36,13 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
     if event.run in state.runs or any(request.job in state.jobs for request in event.jobs):
         return
     for request in event.jobs:
-        state.put(
-            Job(request=request, state=JobState.BLOCKED, submitted_at=event.at, since=event.at),
-        )
+        first = JobState.BLOCKED if request.after else JobState.WAITING
+        state.put(Job(request=request, state=first, submitted_at=event.at, since=event.at))
         for earlier in request.after:
             state.dependants.setdefault(earlier, []).append(request.job)
     for request in event.jobs:
-        _unblock(state, state.jobs[request.job], event.at)
+        if request.after:
+            _unblock(state, state.jobs[request.job], event.at)
     state.put_run(
         Run(
             run=event.run,
@@ -59,10 +60,15 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
 def _measured(state: Tables, event: events.Measured) -> None:
     for subject, quantity, value in event.readings:
         known = state.readings.get((subject, quantity))
-        if value is None or not math.isfinite(value) or (known is not None and event.at <= known[1]):
+        if known is not None and event.at <= known[1]:
+            continue
+        if value is None or not math.isfinite(value):
+            fold_silence(state, subject, quantity)
             continue
         state.note_reading(subject, quantity, value, event.at)
         fold_reading(state, subject, quantity, value, event.at)
+    for site in event.unchanged:
+        state.hear(site, event.at)
 
 
 def _nothing(_state: Tables, _event: events.Noticed | events.Ticked) -> None:
@@ -121,6 +127,7 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
         ending=ending,
         say=say,
         usage=job.usage.plus(event.usage),
+        promise=NOTHING,
         outputs=event.outputs or job.outputs,
     )
     follow = _AFTER[ending](job)
@@ -162,8 +169,8 @@ def give_back(state: Tables, job: Job, usage: events.Usage) -> None:
     """Free all that an attempt held: claim, promise, and actions nobody will answer any more."""
     state.ledger.release(job.id)
     account = state.account(job.request.project)
-    promised = {held: promise for held, promise in account.promised.items() if held != job.id}
-    state.put_account(job.request.project, replace(account, used=account.used.plus(usage), promised=promised))
+    promised = account.promised.plus(job.promise, -1)
+    state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised))
     _land_flights(state, job, frozenset(ActionKind))
 
 
@@ -282,6 +289,11 @@ def _run_concluded(state: Tables, event: events.RunConcluded) -> None:
         state.put_run(replace(run, status=event.status, say=event.say, ended_at=event.at))
 
 
+def _forgotten(state: Tables, event: events.Forgotten) -> None:
+    for run in event.runs:
+        state.forget(run)
+
+
 def _released(state: Tables, event: events.Released) -> None:
     state.put_release(
         f"{event.name}:{event.channel}",
@@ -313,5 +325,6 @@ FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.Asked: _asked,
     events.GatesJudged: _gates_judged,
     events.RunConcluded: _run_concluded,
+    events.Forgotten: _forgotten,
     events.Released: _released,
 }

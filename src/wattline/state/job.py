@@ -84,6 +84,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()
+    promise: Usage = Usage()  # what its project's account holds for it while it holds a claim
     ending: Ending | None = None
     say: str = ""
     outputs: str = ""

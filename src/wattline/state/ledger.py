@@ -5,6 +5,7 @@ Mutated only by State while it folds; everyone else reads it through a Snapshot.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 
 from wattline.state.claim import Claim
@@ -21,7 +22,7 @@ class Ledger:
         self.plant = plant
         count = len(plant.resources)
         self.caps: list[int] = [resource.cap for resource in plant.resources]
-        self.claimed: list[int] = [0] * count
+        self.promised: list[int] = [resource.idle for resource in plant.resources]  # and what idle nodes draw
         self.drawn: list[float] = [0.0] * count
         self.drawn_at: list[float | None] = [None] * count
         self.metered: list[bool] = [
@@ -34,26 +35,47 @@ class Ledger:
         self.claims: dict[str, Claim] = {}
         self.jobs_on: list[dict[str, None]] = [{} for _ in plant.resources]
         self.jobs_at: dict[int, dict[str, None]] = {}
+        # Meters tell what changed; a site that is heard vouches for what its meters last said, but for those
+        # that said they cannot read.
+        self.heard_at: list[float] = [-math.inf] * len(plant.sites)
+        self.mute: set[int] = set()
+        self.read_order: list[dict[int, None]] = [{} for _ in plant.sites]  # the longest unread first
         # Resources whose draw, cap or heat changed since the last decision; all of them at first.
         self.touched: set[int] = set(range(count))
-        self.read_order: dict[int, None] = {}  # metered resources, the longest unread first
-        # Rises whenever something that did not fit might fit now. Taking GPUs counts too: placement tries a
-        # few arrangements of what is free, and with less free it may come upon one that fits.
-        self.loosened = 0
-        self._by_free: dict[tuple[str, str], list[list[int]]] = {}
-        for number in range(len(plant.spots)):
-            self._pool(number)[self.gpus_free[number]].append(number)
+        # … and those with more room than then; a rack too when GPUs there were given back or cooled down.
+        self.loosened: set[int] = set(range(count))
+        self.relieved = True  # … some of it by other means than a job that gave its claim back
+        self.given_gpus: list[int] = [0] * len(plant.pools)  # all that were ever given back, by pool
+        self.free_in_pool: list[int] = [0] * len(plant.pools)
+        self.free_in_bay: list[int] = [0] * len(plant.bays)
+        self.down: set[int] = set()  # nodes that are off: nothing is free there, whoever left
+        self._by_free: list[list[list[int]]] = [
+            [[] for _ in range(biggest + 1)] for biggest in plant.biggest_of_pool
+        ]
+        for number, spot in enumerate(plant.spots):
+            self._by_free[spot.pool][spot.node.gpus].append(number)
+            self.free_in_pool[spot.pool] += spot.node.gpus
+            self.free_in_bay[spot.bay] += spot.node.gpus
+
+    @property
+    def claimed(self) -> list[int]:
+        """What jobs were promised of each resource, without what idle nodes draw."""
+        return [
+            promised - resource.idle
+            for promised, resource in zip(self.promised, self.plant.resources, strict=True)
+        ]
 
     def hold(self, job: str, claim: Claim) -> None:
         """Take a claim; a second one of the same job replaces the first."""
-        self.release(job)
-        self.loosened += 1
+        if job in self.claims:
+            self.release(job)
         self.claims[job] = claim
+        promised, jobs_on = self.promised, self.jobs_on
         for resource, amount in claim.amounts:
-            self.claimed[resource] += amount
-            self.jobs_on[resource][job] = None
+            promised[resource] += amount
+            jobs_on[resource][job] = None
         for node, gpus in claim.nodes:
-            self._set_free(node, self.gpus_free[node] - gpus)
+            self._move(node, -gpus)
             self.jobs_at.setdefault(node, {})[job] = None
             self.touched.add(self.plant.spots[node].loop_resource)
         self.millicpus_free[claim.nodes[0][0]] -= claim.millicpus
@@ -62,55 +84,89 @@ class Ledger:
         claim = self.claims.pop(job, None)
         if claim is None:
             return
+        promised, jobs_on, loosened = self.promised, self.jobs_on, self.loosened
         for resource, amount in claim.amounts:
-            self.claimed[resource] -= amount
-            del self.jobs_on[resource][job]
+            promised[resource] -= amount
+            del jobs_on[resource][job]
+            loosened.add(resource)
         for node, gpus in claim.nodes:
-            self._set_free(node, self.gpus_free[node] + gpus)
+            spot = self.plant.spots[node]
+            self._move(node, gpus)
             del self.jobs_at[node][job]
-            self.touched.add(self.plant.spots[node].loop_resource)
+            self.touched.add(spot.loop_resource)
+            loosened.add(spot.power[0][0])
+            self.given_gpus[spot.pool] += gpus
         self.millicpus_free[claim.nodes[0][0]] += claim.millicpus
-        self.loosened += 1
 
     def measure(self, resource: int, value: float, at: float) -> None:
         """Only newer readings come here."""
-        if self.drawn_at[resource] is None or value < self.drawn[resource]:
-            self.loosened += 1
+        before = self.drawn[resource]
+        if self.drawn_at[resource] is None or (value < before and before > self.promised[resource]):
+            self.relieve(resource)
         self.drawn[resource] = value
         self.drawn_at[resource] = at
+        self.mute.discard(resource)
         self.touched.add(resource)
-        self.read_order.pop(resource, None)
-        self.read_order[resource] = None
+        order = self.read_order[self.plant.site_number_of_resource[resource]]
+        order.pop(resource, None)
+        order[resource] = None
 
     def set_cap(self, resource: int, cap: int) -> None:
         if cap > self.caps[resource]:
-            self.loosened += 1
+            self.relieve(resource)
         self.caps[resource] = cap
         self.touched.add(resource)
 
-    def nodes_with(self, site: str, device: str, free: int) -> list[int]:
+    def relieve(self, resource: int) -> None:
+        """Something here has more room than it had, though nobody left."""
+        self.loosened.add(resource)
+        self.relieved = True
+
+    def read_at(self, resource: int) -> float | None:
+        """When a draw was last known: read then, or vouched for since."""
+        at = self.drawn_at[resource]
+        if at is None or resource in self.mute:
+            return at
+        return max(at, self.heard_at[self.plant.site_number_of_resource[resource]])
+
+    def rest(self) -> None:
+        """A decision has seen all that changed."""
+        self.touched.clear()
+        self.loosened.clear()
+        self.relieved = False
+
+    def nodes_with(self, pool: int, free: int) -> list[int]:
         """Nodes of a pool with exactly so many GPUs free, lowest number first."""
-        pool = self._by_free.get((site, device))
-        return pool[free] if pool is not None and free < len(pool) else []
+        by_free = self._by_free[pool]
+        return by_free[free] if free < len(by_free) else []
 
-    def biggest(self, site: str, device: str) -> int:
-        """GPUs of the biggest node of a pool."""
-        return len(self._by_free[site, device]) - 1
+    def set_up(self, node: int, *, is_up: bool) -> None:
+        """A node went off, or is back."""
+        if (node not in self.down) is is_up:
+            return
+        spot, free = self.plant.spots[node], self.gpus_free[node]
+        there = self._by_free[spot.pool][free]
+        if is_up:
+            self.down.discard(node)
+            insort(there, node)
+            self.relieve(spot.power[0][0])
+        else:
+            self.down.add(node)
+            del there[bisect_left(there, node)]
+        self.free_in_pool[spot.pool] += free if is_up else -free
+        self.free_in_bay[spot.bay] += free if is_up else -free
 
-    def pools(self) -> list[tuple[str, str]]:
-        return list(self._by_free)
-
-    def _pool(self, node: int) -> list[list[int]]:
+    def _move(self, node: int, gpus: int) -> None:
+        if not gpus:
+            return
+        if node in self.down:
+            self.gpus_free[node] += gpus
+            return
         spot = self.plant.spots[node]
-        key = (spot.site.name, spot.node.device.name if spot.node.device else "")
-        pool = self._by_free.setdefault(key, [])
-        while len(pool) <= spot.node.gpus:
-            pool.append([])
-        return pool
-
-    def _set_free(self, node: int, free: int) -> None:
-        pool = self._pool(node)
-        before = pool[self.gpus_free[node]]
+        by_free, free = self._by_free[spot.pool], self.gpus_free[node]
+        before = by_free[free]
         del before[bisect_left(before, node)]
-        insort(pool[free], node)
-        self.gpus_free[node] = free
+        insort(by_free[free + gpus], node)
+        self.gpus_free[node] = free + gpus
+        self.free_in_pool[spot.pool] += gpus
+        self.free_in_bay[spot.bay] += gpus

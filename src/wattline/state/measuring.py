@@ -20,23 +20,28 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
         if node is not None:
             _fold_gpu(state, node, quantity, value, at)
         return
+    if quantity == "node_up":
+        node = state.plant.node_number.get(subject)
+        if node is not None:
+            state.ledger.set_up(node, is_up=value > 0.0)
+        return
     resource = state.plant.resource_number.get(subject)
     if resource is None:
         return
     conditions = state.conditions
     if quantity in _DRAWN:
-        read_at = state.ledger.drawn_at[resource]
+        read_at = state.ledger.read_at(resource)
         if read_at is not None:
             state.doubt(read_at)
         state.ledger.measure(resource, value, at)
     elif quantity == "coolant_celsius":
-        _loosen(state, conditions.coolant_celsius.get(resource), value)
+        _loosen(state, resource, conditions.coolant_celsius.get(resource), value)
         conditions.coolant_celsius[resource] = (value, at)
         state.ledger.touched.add(resource)
     elif quantity == "supply_celsius":
         conditions.supply_celsius[resource] = value
         state.ledger.touched.add(resource)
-        state.ledger.loosened += 1
+        state.ledger.relieve(resource)
     elif quantity in _CAPS or quantity == "flow_fraction":
         _fold_cap(state, subject, resource)
 
@@ -52,8 +57,23 @@ def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) 
     column.pop(node, None)
     column[node] = (worst, at)
     columns.touched.add(node)
+    columns.mute.discard(node)
     if quantity == "gpu_celsius":
-        _loosen(state, before, worst)
+        _loosen(state, state.plant.spots[node].power[0][0], before, worst)
+
+
+def fold_silence(state: Tables, subject: str, quantity: str) -> None:
+    """A meter said that it cannot read: its site no longer vouches for what it said before."""
+    if quantity in _OF_GPUS:
+        node = state.plant.node_number.get(subject.rsplit("/gpu", 1)[0])
+        if node is not None:
+            state.conditions.mute.add(node)
+            state.conditions.touched.add(node)
+    elif quantity in _DRAWN:
+        resource = state.plant.resource_number.get(subject)
+        if resource is not None:
+            state.ledger.mute.add(resource)
+            state.ledger.touched.add(resource)
 
 
 def _fold_cap(state: Tables, subject: str, resource: int) -> None:
@@ -64,14 +84,14 @@ def _fold_cap(state: Tables, subject: str, resource: int) -> None:
     if flow is not None and resource in state.plant.loop_of_resource:
         left = max(0.0, flow[0])
         state.conditions.flow_fraction[resource] = left
-        state.ledger.loosened += 1
+        state.ledger.relieve(resource)
         cap = predict_capacity_watts(cap, left)
     state.ledger.set_cap(resource, int(cap))
 
 
-def _loosen(state: Tables, before: tuple[float, float] | None, celsius: float) -> None:
+def _loosen(state: Tables, resource: int, before: tuple[float, float] | None, celsius: float) -> None:
     """What is cooler than it was, or was not known, may take what it could not take before."""
     if before is not None:
         state.doubt(before[1])
     if before is None or celsius < before[0]:
-        state.ledger.loosened += 1
+        state.ledger.relieve(resource)

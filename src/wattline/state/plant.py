@@ -43,6 +43,39 @@ class Spot:
     loop: Loop
     loop_resource: int
     power: tuple[tuple[int, float], ...]  # resource and the share of the node's watts it must carry
+    pool: int
+    bay: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bay:
+    """The like nodes of one rack: numbered one after the other, they fit or fail alike."""
+
+    rack_resource: int
+    loop_resource: int
+    pool: int
+    first: int  # the number of its first node
+    ends_before: int  # the number after its last node
+    cooling: int  # which of Plant.coolings its devices have; -1 without a device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cooling:
+    """A device on a loop: what decides how hot it gets at some watts."""
+
+    device: Device
+    loop: Loop
+    loop_resource: int
+    time_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What some GPUs of one node take of all that is above it."""
+
+    amounts: tuple[tuple[int, int], ...]
+    loop_amount: int
+    gpu_watts: float  # of each GPU
 
 
 class Plant:
@@ -51,6 +84,7 @@ class Plant:
     def __init__(self, facility: Facility) -> None:
         self.facility = facility
         self.resources: list[Resource] = []
+        self.kinds: list[ResourceKind] = []
         self.spots: list[Spot] = []
         self.sites: dict[str, Site] = {site.name: site for site in facility.sites}
         self.node_number: dict[str, int] = {}
@@ -59,10 +93,23 @@ class Plant:
         self.storage_of_site: dict[str, int] = {}
         self.loop_of_resource: dict[int, Loop] = {}
         self.site_of_resource: dict[int, str] = {}
-        self.devices_on_loop: dict[int, dict[Device, None]] = {}
+        self.site_numbers: dict[str, int] = {site.name: number for number, site in enumerate(facility.sites)}
+        self.site_number_of_resource: list[int] = []  # -1: a link, between two of them
+        self.pools: list[tuple[str, str]] = []  # site and device; "" for nodes without one
+        self.pool_numbers: dict[tuple[str, str], int] = {}
+        self.biggest_of_pool: list[int] = []  # GPUs of its biggest node
+        self.bays: list[Bay] = []
+        self.bays_of_pool: list[list[int]] = []
+        self.takings: dict[tuple[int, int, int, float | None, float], Taking] = {}  # worked out so far
+        self.coolings: list[Cooling] = []
+        self.coolings_on_loop: dict[int, list[int]] = {}
         self.links: dict[frozenset[str], Link] = {frozenset(link.between): link for link in facility.links}
         for site in facility.sites:
             self._add_site(site)
+        self.bays_under: list[list[int]] = [[] for _ in self.resources]
+        self.pools_under: list[
+            list[tuple[int, list[int]]]
+        ] = []  # its bays by pool, each with a node of theirs
         for link in facility.links:
             for traffic in TrafficClass:
                 share = link.shares.get(traffic, 0.0)
@@ -73,15 +120,40 @@ class Plant:
                         cap=int(link.bits_per_second * share),
                     )
                 )
+                self.bays_under.append([])
+        self._hang_bays()
+
+    def _hang_bays(self) -> None:
+        """Which bays a resource is above of: those whose place may fit once it has more room."""
+        of_site: dict[str, list[int]] = {}
+        for number, bay in enumerate(self.bays):
+            spot = self.spots[bay.first]
+            for resource, _ in spot.power:
+                self.bays_under[resource].append(number)
+            self.bays_under[spot.loop_resource].append(number)
+            of_site.setdefault(spot.site.name, []).append(number)
+        for site, bays in of_site.items():
+            self.bays_under[self.storage_of_site[site]] = bays
+        for link in self.facility.links:
+            ends = [number for site in link.between for number in of_site.get(site, ())]
+            for traffic in TrafficClass:
+                self.bays_under[self.resource_number[f"{link.name}:{traffic}"]] = ends
+        for bays in self.bays_under:
+            by_pool: dict[int, list[int]] = {}
+            for number in bays:
+                by_pool.setdefault(self.bays[number].pool, []).append(number)
+            self.pools_under.append([(self.bays[like[0]].first, like) for like in by_pool.values()])
 
     def link_resource(self, site: str, other: str, traffic: TrafficClass) -> int | None:
         """The number of a link's share for this traffic, or None where no link joins the two sites."""
         link = self.links.get(frozenset((site, other)))
         return None if link is None else self.resource_number[f"{link.name}:{traffic}"]
 
-    def _add(self, resource: Resource) -> int:
+    def _add(self, resource: Resource, site: str | None = None) -> int:
         number = len(self.resources)
         self.resources.append(resource)
+        self.kinds.append(resource.kind)
+        self.site_number_of_resource.append(-1 if site is None else self.site_numbers[site])
         self.resource_number[resource.name] = number
         return number
 
@@ -109,7 +181,8 @@ class Plant:
                 name=site.storage.name,
                 kind=ResourceKind.STORAGE,
                 cap=int(site.storage.throughput_bytes_per_second),
-            )
+            ),
+            site.name,
         )
         self.nodes_of_site[site.name] = []
         loops = {loop.name: loop for loop in site.loops}
@@ -121,10 +194,32 @@ class Plant:
                 (number, 1.0),
                 *((self.resource_number[name], share) for name, share in shares[rack.name]),
             )
-            for node in rack.nodes:
-                if node.device is not None:
-                    devices = self.devices_on_loop.setdefault(self.resource_number[rack.loop], {})
-                    devices[node.device] = None
+            self._add_nodes(site, rack, loops[rack.loop], number, power)
+
+    def _add_nodes(
+        self, site: Site, rack: Rack, loop: Loop, rack_resource: int, power: tuple[tuple[int, float], ...]
+    ) -> None:
+        loop_resource = self.resource_number[rack.loop]
+        # Like nodes next to each other, so that a bay is a span of numbers.
+        alike: dict[tuple[Device | None, int, int], list[Node]] = {}
+        for node in rack.nodes:
+            alike.setdefault((node.device, node.gpus, node.cpus), []).append(node)
+        for (device, gpus, _), nodes in alike.items():
+            pool = self._pool(site.name, device, gpus)
+            bay = len(self.bays)
+            cooling = -1 if device is None else self._cooling(device, loop, loop_resource, site)
+            self.bays_of_pool[pool].append(bay)
+            self.bays.append(
+                Bay(
+                    rack_resource=rack_resource,
+                    loop_resource=loop_resource,
+                    pool=pool,
+                    first=len(self.spots),
+                    ends_before=len(self.spots) + len(nodes),
+                    cooling=cooling,
+                )
+            )
+            for node in nodes:
                 self.node_number[node.name] = len(self.spots)
                 self.nodes_of_site[site.name].append(len(self.spots))
                 self.spots.append(
@@ -132,16 +227,41 @@ class Plant:
                         node=node,
                         site=site,
                         rack=rack,
-                        loop=loops[rack.loop],
-                        loop_resource=self.resource_number[rack.loop],
+                        loop=loop,
+                        loop_resource=loop_resource,
                         power=power,
+                        pool=pool,
+                        bay=bay,
                     )
                 )
+
+    def _pool(self, site: str, device: Device | None, gpus: int) -> int:
+        key = (site, device.name if device else "")
+        number = self.pool_numbers.setdefault(key, len(self.pools))
+        if number == len(self.pools):
+            self.pools.append(key)
+            self.biggest_of_pool.append(0)
+            self.bays_of_pool.append([])
+        self.biggest_of_pool[number] = max(self.biggest_of_pool[number], gpus)
+        return number
+
+    def _cooling(self, device: Device, loop: Loop, loop_resource: int, site: Site) -> int:
+        there = self.coolings_on_loop.setdefault(loop_resource, [])
+        for number in there:
+            if self.coolings[number].device == device:
+                return number
+        there.append(len(self.coolings))
+        self.coolings.append(
+            Cooling(device=device, loop=loop, loop_resource=loop_resource, time_scale=site.thermal_time_scale)
+        )
+        return there[-1]
 
     def _add_power(
         self, site: Site, name: str, kind: ResourceKind, cap: float, idle: float, worst: float
     ) -> int:
-        number = self._add(Resource(name=name, kind=kind, cap=int(cap), idle=round(idle), worst=round(worst)))
+        number = self._add(
+            Resource(name=name, kind=kind, cap=int(cap), idle=round(idle), worst=round(worst)), site.name
+        )
         self.site_of_resource[number] = site.name
         return number
 

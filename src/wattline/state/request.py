@@ -42,9 +42,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What decides where it fits: two jobs of one shape fit or fail together."""
+        """What decides where it fits: two jobs of one shape fit or fail together, but for what is left of
+        their teams' quotas."""
         return (
-            self.project,
             self.scheduling_class,
             self.gpus,
             self.gpu_models,
@@ -54,8 +54,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.locality,
             self.residency,
             self.checkpoint_bits_per_second,
-            self.max_duration_seconds,
             self.replicate_to,
+            # Heat that takes longer than a cool job lasts does not matter to it.
+            self.max_duration_seconds if self.thermal is Thermal.LOW else None,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.state.account import promise_of
+from wattline.state.account import NOTHING, promise_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import peak_watts_on
 from wattline.state.folding import end_job
@@ -56,12 +56,14 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
     )
-    state.put(job)
-    state.hold(job)
     peak_watts = sum(
         peak_watts_on(job.request, state.plant, state.plant.node_number[name], gpus, action.fraction)
         for name, gpus in action.place.nodes
     )
     promise = promise_of(job.request, action.place, state.plant, peak_watts, seconds_left(job))
-    account = state.account(job.request.project)
-    state.put_account(job.request.project, replace(account, promised={**account.promised, job.id: promise}))
+    job = replace(job, promise=promise)
+    state.put(job)
+    state.hold(job)
+    if promise != NOTHING:
+        account = state.account(job.request.project)
+        state.put_account(job.request.project, replace(account, promised=account.promised.plus(promise)))

@@ -6,6 +6,7 @@ A snapshot is no copy: it reads the state it was taken from and is good until th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -13,41 +14,47 @@ import msgspec
 from wattline.state.account import Account, promise_of, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of, peak_watts_on
-from wattline.state.conditions import Conditions
 from wattline.state.event import Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
-from wattline.state.plant import Plant
 from wattline.state.state import State
+from wattline.state.tables import Stuck
 
 replace = msgspec.structs.replace
+
+Queue = list[tuple[float, float, str]]
 
 
 class Snapshot:
     """What judges may look at. Reading it after the state has changed is an error."""
 
-    __slots__ = ("_claimed", "_gpus", "_jobs", "_millicpus", "_promised", "_state", "_version", "at")
+    __slots__ = (
+        "_claimed",
+        "_gpus",
+        "_jobs",
+        "_ledger",
+        "_millicpus",
+        "_promised",
+        "_state",
+        "_version",
+        "at",
+        "conditions",
+        "jobs",
+        "plant",
+    )
 
     def __init__(self, state: State, at: float) -> None:
         self.at = at
+        self.plant = state.plant
+        self.conditions = state.conditions
+        self.jobs: Mapping[str, Job] = state.jobs
         self._state = state
+        self._ledger = state.ledger
         self._version = state.version
         self._claimed: dict[int, int] = {}
         self._gpus: dict[int, int] = {}
         self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
         self._promised: dict[str, Usage] = {}
-
-    @property
-    def plant(self) -> Plant:
-        return self._state.plant
-
-    @property
-    def conditions(self) -> Conditions:
-        return self._state.conditions
-
-    @property
-    def jobs(self) -> Mapping[str, Job]:
-        return self._state.jobs
 
     @property
     def flights(self) -> Mapping[str, Flight]:
@@ -60,39 +67,69 @@ class Snapshot:
 
     @property
     def restless(self) -> list[str]:
-        """Jobs that changed, or that the last decision wants looked at again, by name."""
+        """Jobs that the last decision wants looked at again, by name."""
         return sorted(job_id for job_id in self._state.restless if job_id in self._state.holding)
 
     @property
+    def changed(self) -> list[str]:
+        """Jobs that hold a claim and have changed since the last decision, by name."""
+        return sorted(job_id for job_id in self._state.changed if job_id in self._state.holding)
+
+    @property
     def touched_resources(self) -> Iterable[int]:
-        return self._state.ledger.touched
+        return self._ledger.touched
 
     @property
     def touched_nodes(self) -> Iterable[int]:
-        return self._state.conditions.touched
+        return self.conditions.touched
 
     def jobs_on(self, resource: int) -> Iterable[str]:
-        return self._state.ledger.jobs_on[resource]
+        return self._ledger.jobs_on[resource]
 
     def jobs_at(self, node: int) -> Iterable[str]:
-        return self._state.ledger.jobs_at.get(node, ())
+        return self._ledger.jobs_at.get(node, ())
 
     def unread_resources(self, max_age_seconds: float) -> Iterator[int]:
         """Metered resources whose last reading is too old to be believed."""
-        ledger = self._state.ledger
-        for resource in ledger.read_order:
-            read_at = ledger.drawn_at[resource]
-            if read_at is None or self.at - read_at <= max_age_seconds:
-                return
-            yield resource
+        ledger = self._ledger
+        for heard_at, order in zip(ledger.heard_at, ledger.read_order, strict=True):
+            heard = self.at - heard_at <= max_age_seconds
+            # Where the site vouches for the rest, only meters that cannot read are too old.
+            for resource in [number for number in order if number in ledger.mute] if heard else order:
+                read_at = ledger.drawn_at[resource]
+                if read_at is None or self.at - read_at <= max_age_seconds:
+                    break
+                yield resource
 
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
         """Nodes whose GPUs' last temperature or draw is too old to be believed."""
-        for column in (self.conditions.node_celsius, self.conditions.node_gpu_watts):
-            for node, (_, read_at) in column.items():
-                if self.at - read_at <= max_age_seconds:
+        conditions, heard_at = self.conditions, self._ledger.heard_at
+        vouched = all(self.at - at <= max_age_seconds for at in heard_at)
+        in_order = max(heard_at) == -math.inf  # nobody vouches: the first that is fresh ends the search
+        for column in (conditions.node_celsius, conditions.node_gpu_watts):
+            for node in sorted(conditions.mute & column.keys()) if vouched else column:
+                if self.at - self.node_read_at(node, column[node][1]) > max_age_seconds:
+                    yield node
+                elif in_order:
                     break
-                yield node
+
+    def node_read_at(self, node: int, read_at: float) -> float:
+        """When a node's GPUs were last known: read then, or vouched for since."""
+        if node in self.conditions.mute:
+            return read_at
+        number = self.plant.site_numbers[self.plant.spots[node].site.name]
+        return max(read_at, self._ledger.heard_at[number])
+
+    def loop_read_at(self, resource: int, read_at: float) -> float:
+        """When a loop's coolant was last known: read then, or vouched for since."""
+        if resource in self._ledger.mute:
+            return read_at
+        return max(read_at, self._ledger.heard_at[self.plant.site_number_of_resource[resource]])
+
+    @property
+    def heard_at(self) -> list[float]:
+        """When each site last vouched for its meters; far in the past where one never did."""
+        return self._ledger.heard_at
 
     @property
     def paused(self) -> Iterable[str]:
@@ -101,94 +138,108 @@ class Snapshot:
 
     def job(self, job_id: str) -> Job:
         self.check()
-        return self._jobs.get(job_id) or self._state.jobs[job_id]
+        return self._jobs.get(job_id) or self.jobs[job_id]
 
-    def queues(self, max_age_seconds: float) -> Iterator[tuple[bool, list[tuple[float, float, str]]]]:
-        """Waiting jobs by shape, and whether the shape is known not to fit.
+    def queues(self, max_age_seconds: float) -> Iterator[tuple[Stuck | None, Queue]]:
+        """Waiting jobs by shape, with what is known to keep the shape from fitting.
 
-        Not known any more: something was given back or cooled down, a new week began, or a reading that was
-        too old to be believed has been replaced.
+        Not known any more where a reading that was too old to be believed has been replaced.
         """
         state = self._state
-        known = (state.ledger.loosened, week_of(self.at))
         believed = state.doubted_seconds <= max_age_seconds
         for shape, queue in state.waiting.items():
-            yield believed and state.stuck.get(shape) == known, queue
+            yield state.stuck.get(shape) if believed else None, queue
+
+    @property
+    def loosened(self) -> set[int]:
+        """Resources with more room than at the last decision."""
+        return self._ledger.loosened
+
+    @property
+    def relieved(self) -> bool:
+        """Whether any of them has it by other means than a job that gave its claim back."""
+        return self._ledger.relieved
+
+    @property
+    def given_gpus(self) -> list[int]:
+        """All GPUs that were ever given back, by pool."""
+        return self._ledger.given_gpus
 
     def cap(self, resource: int) -> int:
-        return self._state.ledger.caps[resource]
+        return self._ledger.caps[resource]
 
     def promised(self, resource: int) -> int:
         """What idle machines draw and what jobs were promised."""
-        ledger = self._state.ledger
-        claimed = ledger.claimed[resource] + self._claimed.get(resource, 0)
-        return self.plant.resources[resource].idle + claimed
+        return self._ledger.promised[resource] + self._claimed.get(resource, 0)
 
     def used(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn or promised, whichever is more; a reading too old counts as the worst it could be."""
-        ledger = self._state.ledger
-        promised = self.promised(resource)
+        ledger = self._ledger
+        promised = ledger.promised[resource] + self._claimed.get(resource, 0)
         if not ledger.metered[resource]:
             return float(promised)
-        read_at = ledger.drawn_at[resource]
+        read_at = ledger.read_at(resource)
         if read_at is None or self.at - read_at > max_age_seconds:
             return float(max(promised, self.plant.resources[resource].worst))
         return max(float(promised), self._metered_watts(resource))
 
     def drawn(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn now, for pressure: the meter's word, or the promise where there is no fresh one."""
-        ledger = self._state.ledger
-        read_at = ledger.drawn_at[resource]
+        read_at = self._ledger.read_at(resource)
         if read_at is None or self.at - read_at > max_age_seconds:
             return float(self.promised(resource))
         return self._metered_watts(resource)
 
     def gpus_free(self, node: int) -> int:
-        return self._state.ledger.gpus_free[node] + self._gpus.get(node, 0)
+        if node in self._ledger.down:
+            return 0
+        return self._ledger.gpus_free[node] + self._gpus.get(node, 0)
 
     def cpus_free(self, node: int) -> float:
-        return (self._state.ledger.millicpus_free[node] + self._millicpus.get(node, 0)) / 1000
+        return (self._ledger.millicpus_free[node] + self._millicpus.get(node, 0)) / 1000
 
-    def nodes_with(self, site: str, device: str, free: int) -> Iterator[int]:
+    def nodes_with(self, pool: int, free: int) -> list[int]:
         """Nodes of a pool with so many GPUs free, overlay included."""
-        for node in self._state.ledger.nodes_with(site, device, free):
-            if node not in self._gpus:
-                yield node
-        for node in self._laid_on(site, device):
-            if self.gpus_free(node) == free:
-                yield node
+        found = self._ledger.nodes_with(pool, free)
+        if not self._gpus:
+            return found
+        spots = self.plant.spots
+        laid = [node for node in self._gpus if spots[node].pool == pool and self.gpus_free(node) == free]
+        return sorted([*(node for node in found if node not in self._gpus), *laid])
 
-    def biggest(self, site: str, device: str) -> int:
-        return self._state.ledger.biggest(site, device)
+    def free_in(self, pool: int) -> int:
+        """All GPUs free in a pool."""
+        free = self._ledger.free_in_pool[pool]
+        if self._gpus:
+            spots = self.plant.spots
+            free += sum(more for node, more in self._gpus.items() if spots[node].pool == pool)
+        return free
 
-    def free_in(self, site: str, device: str) -> tuple[int, int]:
-        """GPUs free in a pool: on the node that has most of them, and on all."""
-        counts = range(self.biggest(site, device) + 1)
-        most = max(
-            (free for free in counts if any(True for _ in self.nodes_with(site, device, free))), default=0
-        )
-        held = sum(free * len(self._state.ledger.nodes_with(site, device, free)) for free in counts)
-        return most, held + sum(self._gpus[node] for node in self._laid_on(site, device))
+    def free_in_bays(self) -> list[int]:
+        """GPUs free in each bay."""
+        if not self._gpus:
+            return self._ledger.free_in_bay
+        free = list(self._ledger.free_in_bay)
+        for node, more in self._gpus.items():
+            free[self.plant.spots[node].bay] += more
+        return free
 
-    @property
-    def rearranged(self) -> bool:
-        """Whether the overlay changes which GPUs are free: what did not fit might fit among those."""
-        return bool(self._gpus)
+    def most_free_in(self, pool: int) -> int:
+        """GPUs free on the node of a pool that has most of them."""
+        counts = range(self.plant.biggest_of_pool[pool], -1, -1)
+        return next((free for free in counts if self.nodes_with(pool, free)), 0)
 
     def flying(self, job_id: str) -> bool:
         """Whether an action for this job has not been answered yet."""
         return job_id in self._state.flying
 
-    def pools(self) -> list[tuple[str, str]]:
-        return self._state.ledger.pools()
-
     def claim(self, job_id: str) -> Claim | None:
-        return self._state.ledger.claims.get(job_id)
+        return self._ledger.claims.get(job_id)
 
     def account(self, project: str) -> Account:
         account = self._state.accounts.get(project, Account()).at_week(week_of(self.at))
         extra = self._promised.get(project)
-        return account if extra is None else replace(account, promised={**account.promised, "": extra})
+        return account if extra is None else replace(account, promised=account.promised.plus(extra))
 
     def check(self) -> None:
         if self._version != self._state.version:
@@ -245,15 +296,7 @@ class Snapshot:
 
     def _metered_watts(self, resource: int) -> float:
         """The meter's last word, less what the overlay gives back; what it takes is promised, not drawn."""
-        return self._state.ledger.drawn[resource] + min(0, self._claimed.get(resource, 0))
-
-    def _laid_on(self, site: str, device: str) -> Iterator[int]:
-        """Nodes of a pool that the overlay changes."""
-        for node in sorted(self._gpus):
-            spot = self.plant.spots[node]
-            name = spot.node.device.name if spot.node.device else ""
-            if spot.site.name == site and name == device:
-                yield node
+        return self._ledger.drawn[resource] + min(0, self._claimed.get(resource, 0))
 
     def _take(self, claim: Claim, sign: int) -> None:
         for resource, amount in claim.amounts:

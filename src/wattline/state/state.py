@@ -8,12 +8,11 @@ import msgspec
 
 from wattline.errors import RefusedError
 from wattline.facility import Facility
-from wattline.state.account import week_of
 from wattline.state.action import Decision
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
 from wattline.state.settling import settle_action
-from wattline.state.tables import Tables
+from wattline.state.tables import Stuck, Tables
 from wattline.state.verdict import Verdict
 
 
@@ -45,23 +44,26 @@ class State(Tables):
         """Take what was decided as promised: claims are held from here on."""
         self.at = max(self.at, decision.at)
         self.restless.clear()
-        self.ledger.touched.clear()
+        self.changed.clear()
+        self.ledger.rest()
         self.conditions.touched.clear()
         for action in decision.actions:
             settle_action(self, action, decision.at)
-        changed: dict[str, list[Verdict]] = {}
+        told: dict[str, list[Verdict]] = {}
         for verdict in decision.verdicts:
-            changed.setdefault(verdict.job, []).append(verdict)
-        for job_id, verdicts in changed.items():
-            if job_id in self.jobs:
-                self.put(msgspec.structs.replace(self.jobs[job_id], verdicts=tuple(verdicts)))
+            told.setdefault(verdict.job, []).append(verdict)
+        for job_id, verdicts in told.items():
+            self.note_verdicts(job_id, tuple(verdicts))
         self.restless.update(dict.fromkeys(decision.restless))
         for job_id in decision.eased:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=decision.at))
         for job_id in decision.pressed:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=None))
-        for job_id in decision.stuck:
-            self.stuck[self.jobs[job_id].remainder.shape] = (self.ledger.loosened, week_of(decision.at))
+        for stopper in decision.stuck:
+            self.stuck[self.jobs[stopper.job].remainder.shape] = Stuck(
+                frozenset(self.plant.resource_number[name] for name in stopper.short),
+                {pool: self.ledger.given_gpus[pool] + more for pool, more in stopper.lacking_gpus},
+            )
         if decision.stuck:
             self.stuck_at = decision.at
         self.doubted_seconds = 0.0

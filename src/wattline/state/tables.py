@@ -12,15 +12,27 @@ from wattline.state.account import Account, week_of
 from wattline.state.action import ActionKind
 from wattline.state.claim import claim_of
 from wattline.state.conditions import Conditions
-from wattline.state.job import HOLDING, Flight, Job, JobState, Run
+from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
 from wattline.state.plant import Plant
 from wattline.state.request import PRIORITY_RANK
+from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
 
 Shape = tuple[object, ...]
+
+
+class Stuck(msgspec.Struct, frozen=True):
+    """Why jobs of one shape found no place: what must have more room before they are tried again.
+
+    At every rack something was short: the rack itself, or one of these above it. Beside that, a job that may
+    spread over the nodes of a pool needs so many more of its GPUs to be given back.
+    """
+
+    short: frozenset[int]
+    lacking: dict[int, int]  # by pool, how many must ever have been given back by then
 
 
 class Tables:
@@ -42,13 +54,14 @@ class Tables:
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
         self.dependants: dict[str, list[str]] = {}
         self.restless: dict[str, None] = {}  # holding jobs that the next decision looks at, whatever changed
-        # Shape → ledger.loosened and the week when it was found not to fit: until one of them changes.
-        self.stuck: dict[Shape, tuple[int, int]] = {}
+        self.changed: dict[str, None] = {}  # holding jobs that have changed since the last decision
+        self.stuck: dict[Shape, Stuck] = {}  # shapes that were found not to fit, and what to watch for
         self.stuck_at = 0.0  # when a shape was last found not to fit
         self.doubted_seconds = 0.0  # how old the oldest reading was then that has been replaced since
         self.version = 0
         self._sum = 0
         self._hashes: dict[tuple[str, str], int] = {}
+        self._unhashed: dict[tuple[str, str], object] = {}
         self.readings: dict[tuple[str, str], tuple[float, float]] = {}  # subject, quantity → value, at
 
     def build_on(self, facility: Facility) -> None:
@@ -58,7 +71,17 @@ class Tables:
         self.conditions = Conditions()
 
     def digest(self) -> str:
-        """A hash of everything that is true, kept up to date by what changes."""
+        """A hash of everything that is true; only what changed since the last time is hashed again."""
+        hashes, total = self._hashes, self._sum
+        for name, value in self._unhashed.items():
+            total -= hashes.pop(name, 0)
+            if value is not None:
+                data = _encode((name, value))
+                after = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big")
+                hashes[name] = after
+                total += after
+        self._unhashed.clear()
+        self._sum = total % _MODULUS
         return f"{self._sum:032x}"
 
     def put(self, job: Job) -> None:
@@ -72,18 +95,37 @@ class Tables:
         elif job.state in HOLDING:
             self.holding[job.id] = None
             if before is None or _standing(before) != _standing(job):
-                self.restless[job.id] = None
+                self.changed[job.id] = None
         elif job.state is JobState.PAUSED:
             self.paused[job.id] = None
-        self._hash("job", job.id, job)
+        self._unhashed["job", job.id] = job
+
+    def note_verdicts(self, job_id: str, verdicts: tuple[Verdict, ...]) -> None:
+        """What was last said of a job; no index depends on it."""
+        job = self.jobs.get(job_id)
+        if job is not None:
+            self.jobs[job_id] = self._unhashed["job", job_id] = msgspec.structs.replace(
+                job, verdicts=verdicts
+            )
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run and its jobs, once all of them have ended."""
+        run = self.runs.get(run_id)
+        if run is None or any(self.jobs[job_id].state not in ENDED for job_id in run.jobs):
+            return
+        for job_id in run.jobs:
+            del self.jobs[job_id]
+            self._unhashed["job", job_id] = None
+        del self.runs[run_id]
+        self._unhashed["run", run_id] = None
 
     def put_run(self, run: Run) -> None:
         self.runs[run.run] = run
-        self._hash("run", run.run, run)
+        self._unhashed["run", run.run] = run
 
     def put_account(self, project: str, account: Account) -> None:
         self.accounts[project] = account
-        self._hash("account", project, account)
+        self._unhashed["account", project] = account
 
     def put_flight(self, action_id: str, flight: Flight | None) -> None:
         if flight is not None:
@@ -94,24 +136,32 @@ class Tables:
             del self.flying[job][action_id]
             if not self.flying[job]:
                 del self.flying[job]
-            self.restless[job] = None
-        self._hash("flight", action_id, flight)
+            self.changed[job] = None
+        self._unhashed["flight", action_id] = flight
 
     def put_release(self, name: str, release: dict[str, object]) -> None:
         self.releases[name] = release
-        self._hash("release", name, release)
+        self._unhashed["release", name] = release
 
     def put_adopted(self, documents: dict[str, str]) -> None:
         self.adopted = documents
-        self._hash("adopted", "", documents)
+        self._unhashed["adopted", ""] = documents
+
+    def hear(self, site: str, at: float) -> None:
+        """A site's meters are all there: what they do not tell has not changed."""
+        number = self.plant.site_numbers.get(site)
+        if number is not None and at > self.ledger.heard_at[number]:
+            self.doubt(self.ledger.heard_at[number])
+            self.ledger.heard_at[number] = at
+            self._unhashed["heard", site] = at
 
     def note_reading(self, subject: str, quantity: str, value: float, at: float) -> None:
         self.readings[subject, quantity] = (value, at)
-        self._hash(f"reading {subject}", quantity, (value, at))
+        self._unhashed[f"reading {subject}", quantity] = (value, at)
 
     def forget_reading(self, subject: str, quantity: str) -> None:
         del self.readings[subject, quantity]
-        self._hash(f"reading {subject}", quantity, None)
+        self._unhashed[f"reading {subject}", quantity] = None
 
     def doubt(self, read_at: float) -> None:
         """A reading of that time was replaced: too old then, it counted as worse than it may be now."""
@@ -143,16 +193,6 @@ class Tables:
             del self.holding[job.id]
         elif job.state is JobState.PAUSED:
             del self.paused[job.id]
-
-    def _hash(self, kind: str, key: str, value: object) -> None:
-        name = (kind, key)
-        before = self._hashes.pop(name, 0)
-        after = 0
-        if value is not None:
-            data = _encode([kind, key, value])
-            after = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big")
-            self._hashes[name] = after
-        self._sum = (self._sum - before + after) % _MODULUS
 
 
 def _standing(job: Job) -> tuple[object, ...]:

@@ -1,0 +1,145 @@
+"""A replay and a comparison as people read them in a terminal: eighty columns, units, and what is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+
+from rich.table import Table
+from rich.text import Text
+
+from wattline.cli.printing import plain, stdout_console
+from wattline.twin.comparison import Comparison, Contest, Standing
+from wattline.twin.figures import Group, figures_of, site_table
+from wattline.twin.plots import FOOTER
+from wattline.twin.report import Report
+from wattline.twin.wording import UNKNOWN, one_line, say_count, say_metric
+
+_NAMES = {
+    "jobs.completed": "jobs completed",
+    "jobs.refused": "jobs refused",
+    "wait_minutes.mean": "wait, mean",
+    "wait_minutes.p95": "wait, p95",
+    "completion_minutes.mean": "completion, mean",
+    "completion_minutes.p95": "completion, p95",
+    "utilisation": "utilisation",
+    "useful_gpu_hours": "useful GPU-hours",
+    "lost_gpu_hours.total": "lost GPU-hours",
+    "energy_kwh": "energy",
+    "cost_usd": "cost",
+    "carbon_kg": "carbon",
+    "peak_kw": "peak power",
+    "cap_violation_seconds": "caps violated",
+    "throttle_gpu_seconds": "GPUs throttled",
+    "shutdowns": "shutdowns",
+    "preemptions": "preemptions",
+    "migrations": "migrations",
+}
+
+
+_WIDEST_SITE, _WIDEST_POLICY = 16, 22  # what figures leave of eighty columns
+
+
+def print_report(report: Report) -> None:
+    """What a replay came to: figures in two columns, then sites, refusals and what is not known."""
+    console = stdout_console()
+    done, asked = say_count(report.jobs.completed), say_count(report.jobs.submitted)
+    console.print(plain(f"{report.trace} on {report.facility} under {report.policy}"), style="bold")
+    console.print(f"{done} of {asked} jobs completed; {FOOTER}", style="dim")
+    console.print()
+    console.print(_figures(figures_of(report)))
+    header, rows = site_table(report)
+    if rows:
+        console.print(_sites(header, rows))
+    if report.refused_because:
+        console.print()
+    for rule, count in sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0])):
+        console.print(plain(f"refused by {rule}: {say_count(count)}"))
+    if report.not_estimated:
+        console.print(plain(f"not known: {', '.join(report.not_estimated)}"), style="yellow")
+    console.print(plain(f"seed {report.seed}, digest {report.digest}"), style="dim", soft_wrap=True)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Metric by metric; what is the same under every policy is told in one line."""
+    console = stdout_console()
+    seeds = f"{len(comparison.seeds)} seed{'' if len(comparison.seeds) == 1 else 's'}"
+    base = comparison.policies[0]
+    console.print(plain(f"{comparison.trace} on {comparison.facility}, {seeds}"), style="bold")
+    console.print(plain(f"differences are against {base}; {FOOTER}"), style="dim")
+    console.print()
+    same = [contest for contest in comparison.metrics if _is_same(contest)]
+    table = _table("policy", "mean", "difference", "±", "")
+    for contest in comparison.metrics:
+        if contest not in same:
+            _add_contest(table, contest)
+    if table.row_count:
+        console.print(table)
+    if same:
+        told = (f"{_NAMES[each.metric]} {_say(each, each.standings[0].mean)}" for each in same)
+        console.print(f"the same for all: {'; '.join(told)}")
+    if len(comparison.seeds) == 1:
+        console.print("one seed: nothing says whether another would give the same", style="yellow")
+        return
+    console.print("± spans a 95 % confidence interval over seeds (Student's t, paired by seed);", style="dim")
+    console.print("of twenty such intervals, about one excludes zero by chance", style="dim")
+
+
+def _figures(groups: Sequence[Group]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for justify in ("left", "right", "left", "right"):
+        table.add_column(justify=justify, no_wrap=True)
+    for left, right in zip_longest(groups[::2], groups[1::2]):
+        table.add_row(
+            Text(left.title, style="bold"), "", Text(right.title, style="bold") if right else "", ""
+        )
+        for ours, theirs in zip_longest(left.figures, right.figures if right else (), fillvalue=("", "")):
+            table.add_row(*ours, *theirs)
+        table.add_row()
+    return table
+
+
+def _sites(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = _table(*header)
+    for name, *cells in rows:
+        table.add_row(one_line(plain(name), _WIDEST_SITE), *cells)
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at and name else "left", no_wrap=True)
+    return table
+
+
+def _is_same(contest: Contest) -> bool:
+    """With every seed, not only on average; also where nobody knows, and nothing can be set side by side."""
+    base, *others = contest.standings
+    return all(each.mean == base.mean and not each.difference and each.low == each.high for each in others)
+
+
+def _add_contest(table: Table, contest: Contest) -> None:
+    table.add_row(Text(_NAMES[contest.metric], style="bold"))
+    for standing in contest.standings:
+        difference, half = "", ""
+        if standing.difference is not None:
+            sign = "+" if standing.difference > 0 else ""
+            difference = sign + _say(contest, standing.difference)
+        if standing.high is not None and standing.low is not None:
+            half = _say(contest, (standing.high - standing.low) / 2)
+        name = f"  {one_line(plain(standing.policy), _WIDEST_POLICY)}"
+        table.add_row(name, _say(contest, standing.mean), difference, half, _verdict(contest, standing))
+
+
+def _say(contest: Contest, value: float | None) -> str:
+    return UNKNOWN if value is None else say_metric(contest.metric, value)
+
+
+def _verdict(contest: Contest, standing: Standing) -> Text:
+    if standing.is_clear is None or standing.difference is None:
+        return Text("")
+    if not standing.is_clear:
+        return Text("unclear", style="dim")
+    is_better = (standing.difference < 0) == (contest.better == "lower")
+    return Text("better", style="green") if is_better else Text("worse", style="bold red")

@@ -1,0 +1,1 @@
+"""World made of physics and a virtual clock: replay, scenarios, plans, forecasts, fits."""

@@ -1,0 +1,106 @@
+"""Attempts: how far has each job come, how fast is it going, and what was lost on the way?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from wattline.twin.workload import Arrival
+
+
+@dataclass(slots=True)
+class Losses:
+    """GPU-seconds that were held and brought no job forward, by why."""
+
+    throttle: float = 0.0
+    restart: float = 0.0
+    preempt: float = 0.0
+    pause: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Progress:
+    """One job over all its attempts. Work is in seconds at full speed."""
+
+    arrival: Arrival
+    done_seconds: float = 0.0
+    kept_seconds: float = 0.0  # … of which a checkpoint has
+    attempts: int = 0
+    left_by: str = ""  # why the last attempt left: what the next one's start is charged to
+    saved_site: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One job on its nodes. Its rate is constant between changes."""
+
+    job: str
+    number: int
+    progress: Progress
+    nodes: tuple[tuple[int, int], ...]
+    site: str
+    spread_speed: float  # what distance between its nodes leaves
+    started_at: float
+    at: float  # up to when it was counted
+    working_at: float  # before this it starts up, or comes back from a checkpoint
+    start_charged_to: str
+    cap_fraction: float = 1.0
+    batch_fraction: float = 1.0
+    pace: float = 1.0  # by power and heat
+    saving: bool = False
+    version: int = 0  # of what is known about its end
+    charged: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Seconds of work for each second, once it works."""
+        return 0.0 if self.saving else self.pace * self.spread_speed * self.batch_fraction
+
+    @property
+    def gpus(self) -> int:
+        return self.progress.arrival.request.gpus
+
+    def ends_at(self) -> float:
+        """When its work is done if nothing changes."""
+        rate = self.rate
+        if rate <= 0.0:
+            return math.inf
+        left = self.progress.arrival.work_seconds - self.progress.done_seconds
+        return max(self.at, self.working_at) + max(0.0, left) / rate
+
+    def count(self, at: float, losses: Losses) -> None:
+        """Bring its progress up to now; what was held and not used is lost to somebody."""
+        worked_from = min(max(self.at, self.working_at), at)
+        starting = worked_from - self.at
+        if starting > 0.0:
+            self._lose(losses, self.start_charged_to, starting)
+        seconds = at - worked_from
+        if seconds > 0.0:
+            if self.saving:
+                self._lose(losses, self.progress.left_by, seconds)
+            else:
+                progress, work = self.progress, self.progress.arrival.work_seconds
+                progress.done_seconds = min(work, progress.done_seconds + seconds * self.rate)
+                self._lose(losses, "throttle", seconds * (1.0 - self.pace * self.batch_fraction))
+        self.at = at
+
+    def keep(self, at: float) -> None:
+        """What a job that saves now and then has kept when it is cut off."""
+        every = self.progress.arrival.saved_every_seconds
+        if every <= 0.0:
+            return
+        worked = max(0.0, at - max(self.started_at, self.working_at))
+        since_saved = worked % every * self.rate
+        if worked >= every:
+            kept = max(self.progress.kept_seconds, self.progress.done_seconds - since_saved)
+            self.progress.kept_seconds = min(kept, self.progress.done_seconds)
+
+    def fall_back(self, losses: Losses) -> None:
+        """What no checkpoint has must be done again."""
+        lost = self.progress.done_seconds - self.progress.kept_seconds
+        self._lose(losses, "restart", lost)
+        self.progress.done_seconds = self.progress.kept_seconds
+
+    def _lose(self, losses: Losses, why: str, seconds: float) -> None:
+        if seconds > 0.0:
+            setattr(losses, why, getattr(losses, why) + self.gpus * seconds)

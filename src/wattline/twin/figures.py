@@ -1,0 +1,133 @@
+"""Which figures does a person want of a replay, in which order? The page and the terminal show the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wattline.twin.report import Minutes, Report
+from wattline.twin.wording import (
+    UNKNOWN,
+    say_count,
+    say_energy,
+    say_gpu_hours,
+    say_mass,
+    say_minutes,
+    say_money,
+    say_power,
+    say_ratio,
+    say_share,
+)
+from wattline.units import format_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Figures that are read together."""
+
+    title: str
+    figures: tuple[tuple[str, str], ...]
+
+
+def figures_of(report: Report) -> tuple[Group, ...]:
+    return (_jobs(report), _gpus(report), _energy(report), _limits(report), _replay(report))
+
+
+def site_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A header, and a row for each site."""
+    header = ("site", "energy", "cost", "carbon", "peak", "PUE", "TUE", "busy")
+    rows = [
+        (
+            name,
+            say_energy(site.energy_kwh),
+            say_money(site.cost_usd),
+            say_mass(site.carbon_kg),
+            say_power(site.peak_kw),
+            say_ratio(site.pue),
+            say_ratio(site.tue),
+            say_share(site.utilisation),
+        )
+        for name, site in report.sites.items()
+    ]
+    return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
+
+
+def _jobs(report: Report) -> Group:
+    jobs = report.jobs
+    figures = [
+        ("submitted", say_count(jobs.submitted)),
+        ("completed", say_count(jobs.completed)),
+        ("refused", say_count(jobs.refused)),
+        ("unfinished", say_count(jobs.unfinished)),
+        *_spread("wait", report.wait_minutes),
+        *_spread("completion", report.completion_minutes),
+    ]
+    if report.lines_refused:
+        figures.append(("lines that are no job", say_count(report.lines_refused)))
+    return Group(title="Jobs", figures=tuple(figures))
+
+
+def _spread(name: str, minutes: Minutes) -> list[tuple[str, str]]:
+    return [
+        (f"{name}, mean", say_minutes(minutes.mean)),
+        (f"{name}, p50", say_minutes(minutes.p50)),
+        (f"{name}, p95", say_minutes(minutes.p95)),
+    ]
+
+
+def _gpus(report: Report) -> Group:
+    lost = report.lost_gpu_hours
+    return Group(
+        title="GPUs",
+        figures=(
+            ("in the facility", say_count(report.gpus)),
+            ("busy while jobs arrived", say_share(report.utilisation)),
+            ("useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)),
+            ("lost GPU-hours", say_gpu_hours(lost.total)),
+            ("… to throttling", say_gpu_hours(lost.throttle)),
+            ("… to restarts", say_gpu_hours(lost.restart)),
+            ("… to preemption", say_gpu_hours(lost.preempt)),
+            ("… to pauses", say_gpu_hours(lost.pause)),
+        ),
+    )
+
+
+def _energy(report: Report) -> Group:
+    return Group(
+        title="Energy",
+        figures=(
+            ("energy", say_energy(report.energy_kwh)),
+            ("cost", say_money(report.cost_usd)),
+            ("carbon", say_mass(report.carbon_kg)),
+            ("PUE", say_ratio(report.pue)),
+            ("TUE", say_ratio(report.tue)),
+            ("peak", say_power(report.peak_kw)),
+        ),
+    )
+
+
+def _limits(report: Report) -> Group:
+    return Group(
+        title="Limits",
+        figures=(
+            ("caps violated for", format_seconds(report.cap_violation_seconds)),
+            ("GPU time throttled", format_seconds(report.throttle_gpu_seconds)),
+            ("shutdowns", say_count(report.shutdowns)),
+            ("preemptions", say_count(report.preemptions)),
+            ("migrations", say_count(report.migrations)),
+        ),
+    )
+
+
+def _replay(report: Report) -> Group:
+    rate, scale = report.jobs_per_cpu_second, report.arrival_scale
+    return Group(
+        title="Replay",
+        figures=(
+            ("facility", report.truth),
+            ("arrivals", "as they came" if scale == 1 else f"{scale:g} times as fast"),
+            ("time in the twin", format_seconds(3600 * report.simulated_hours)),
+            ("time it took", format_seconds(report.wall_seconds)),
+            ("CPU time it took", format_seconds(report.cpu_seconds)),
+            ("jobs per CPU second", UNKNOWN if rate is None else say_count(rate)),
+        ),
+    )

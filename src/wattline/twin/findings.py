@@ -1,0 +1,60 @@
+"""What would one say of each picture in a meeting? One sentence each, with its numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wattline.twin.report import Report
+from wattline.twin.timeline import Count, Series
+from wattline.twin.wording import say_count, say_mass, say_minutes, say_money, say_share
+from wattline.units import format_celsius, format_seconds, format_watts
+
+
+def find_utilisation(report: Report, series: Series) -> str:
+    gpus = say_count(report.gpus)
+    if report.utilisation is not None:
+        return f"{say_share(report.utilisation)} of {gpus} GPUs were busy while jobs arrived"
+    busy = float(np.average(series.counts[:, Count.GPUS_BUSY], weights=series.hours))
+    return f"On average {busy:,.0f} of {gpus} GPUs were busy"
+
+
+def find_power(report: Report, series: Series) -> str:
+    """The feed that came closest to its cap, and whether any passed one for longer than breakers bear."""
+    shares = (series.feed_peak_watts / np.maximum(series.feed_cap_watts, 1.0)).max(axis=0)
+    feed = int(shares.argmax())
+    row = int((series.feed_peak_watts[:, feed] / np.maximum(series.feed_cap_watts[:, feed], 1.0)).argmax())
+    peak, cap = series.feed_peak_watts[row, feed], series.feed_cap_watts[row, feed]
+    name = series.layout.feeds[feed].name
+    said = f"Peak {format_watts(float(peak))} of {format_watts(float(cap))} usable on {name}"
+    if report.cap_violation_seconds > 0:
+        return f"{said}; caps violated for {format_seconds(report.cap_violation_seconds)}"
+    return f"{said}; no cap violated"
+
+
+def find_heat(series: Series) -> str:
+    """The place that came closest to where its GPUs give way."""
+    limits = np.array([place.throttle_celsius for place in series.layout.places])
+    if np.isnan(series.place_celsius).all():
+        return "Nobody looked at temperatures"
+    below = np.nanmin(np.where(np.isnan(series.place_celsius), np.inf, limits - series.place_celsius), axis=0)
+    place = int(below.argmin())
+    hottest = float(np.nanmax(series.place_celsius[:, place]))
+    said = f"Hottest GPU {format_celsius(hottest)} in {series.layout.places[place].name}"
+    if below[place] > 0:
+        return f"{said}, {below[place]:.1f} K below throttling"
+    return f"{said}: throttled, its limit is {format_celsius(float(limits[place]))}"
+
+
+def find_queue(report: Report) -> str:
+    wait = report.wait_minutes
+    if wait.p50 is None or wait.p95 is None:
+        return "No job was started"
+    half = "did not wait" if wait.p50 < 1 / 60 else f"waited at most {say_minutes(wait.p50)}"
+    return f"Half of the jobs {half}, one in twenty over {say_minutes(wait.p95)}"
+
+
+def find_carbon(report: Report) -> str:
+    carbon = None if report.carbon_kg is None else f"{say_mass(report.carbon_kg)} of CO₂e"
+    cost = None if report.cost_usd is None else say_money(report.cost_usd)
+    known = [each for each in (carbon, cost) if each is not None]
+    return " and ".join(known) if known else "Neither carbon nor cost is known"

@@ -1,0 +1,125 @@
+"""A replay on one page that can be mailed, printed and kept: no script, no request, nothing outside it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from wattline.errors import UnavailableError
+from wattline.twin.figures import Group, figures_of, site_table
+from wattline.twin.plots import FOOTER, Picture, draw_pictures
+from wattline.twin.report import Report
+from wattline.twin.theme import DARK, LIGHT, Theme
+from wattline.twin.timeline import Timeline
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def write_page(report: Report, timeline: Timeline, path: Path) -> None:
+    """Pictures twice, by day and by night; a browser shows those that fit."""
+    series = timeline.series()
+    by_day, by_night = (draw_pictures(report, series, theme) for theme in (LIGHT, DARK))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render_page(report, by_day, by_night), encoding="utf-8")
+    except OSError as error:
+        raise UnavailableError(f"{path}: the page cannot be written: {error.strerror}") from error
+
+
+def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Picture]) -> str:
+    title = f"{report.trace} on {report.facility} under {report.policy}"
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="said">{escape(FOOTER)}</p>',
+        *(_picture(day, night) for day, night in zip(by_day, by_night, strict=True)),
+        '<section class="figures"><h2>Figures</h2><div class="groups">',
+        *(_group(group) for group in figures_of(report)),
+        "</div></section>",
+        _sites(report),
+        _refusals(report),
+        f"<footer>seed {report.seed}, digest <code>{escape(report.digest)}</code></footer>",
+    ]
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            # Even if something slipped through escaping, the browser would neither run nor fetch it.
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>",
+            *filter(None, body),
+            "</main></body></html>\n",
+        ]
+    )
+
+
+def _picture(day: Picture, night: Picture) -> str:
+    # Paper is white at night too.
+    return (
+        f'<figure><picture><source media="screen and (prefers-color-scheme: dark)" srcset="{_data(night)}">'
+        f'<img src="{_data(day)}" alt="{escape(day.finding)}: {escape(day.shows)}"></picture></figure>'
+    )
+
+
+def _data(picture: Picture) -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture.png).decode('ascii')}"
+
+
+def _group(group: Group) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in group.figures
+    )
+    return f"<table><caption>{escape(group.title)}</caption><tbody>{rows}</tbody></table>"
+
+
+def _sites(report: Report) -> str:
+    header, rows = site_table(report)
+    return f"<section><h2>Sites</h2>{_table(header, rows)}</section>" if rows else ""
+
+
+def _refusals(report: Report) -> str:
+    if not report.refused_because:
+        return ""
+    most_first = sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0]))
+    rows = [(rule, f"{count:,}") for rule, count in most_first]
+    return f"<section><h2>Why jobs were refused</h2>{_table(('rule', 'jobs'), rows)}</section>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    body = ""
+    for first, *cells in rows:
+        values = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        body += f'<tr><th scope="row">{escape(first)}</th>{values}</tr>'
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _colours(theme: Theme) -> str:
+    return f"--paper:{theme.paper};--ink:{theme.ink};--muted:{theme.muted};--line:{theme.grid}"
+
+
+_STYLE = f"""
+:root{{{_colours(LIGHT)}}}
+@media screen and (prefers-color-scheme:dark){{:root{{{_colours(DARK)}}}}}
+body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}}
+main{{max-width:1200px;margin:0 auto;padding:1.5rem 1rem 3rem}}
+h1{{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem;overflow-wrap:anywhere}}
+h2{{font-size:1.15rem;margin:2rem 0 .5rem}}
+.said,footer{{color:var(--muted);margin:0 0 1rem}}
+footer{{font-size:.85rem;margin-top:2.5rem;overflow-wrap:anywhere}}
+figure{{margin:1.5rem 0;break-inside:avoid}}
+img{{max-width:100%;height:auto;display:block}}
+.groups{{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:1rem 3rem}}
+.groups>*{{align-self:start}}
+.wide{{overflow-x:auto}}
+table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;break-inside:avoid}}
+caption{{text-align:left;font-weight:600;padding:.5rem 0 .25rem}}
+th,td{{padding:.3rem .75rem .3rem 0;border-bottom:1px solid var(--line);font-weight:400;text-align:right}}
+th:first-child{{text-align:left;overflow-wrap:anywhere}}
+td:last-child,thead th:last-child{{padding-right:0}}
+thead th,tbody th{{color:var(--muted)}}
+@media print{{main{{max-width:none;padding:0}}body{{font-size:11pt}}}}
+"""

@@ -1,0 +1,112 @@
+"""What did a replay come to? The figures of one run of the twin, as programs read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+
+class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the jobs of a trace. `unfinished` ran or waited when the replay ended."""
+
+    submitted: int
+    completed: int
+    refused: int
+    unfinished: int
+
+
+class Minutes(msgspec.Struct, frozen=True, kw_only=True):
+    """How long something took: all null where nothing did."""
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+
+    @staticmethod
+    def of_seconds(seconds: Sequence[float]) -> Minutes:
+        if len(seconds) == 0:
+            return Minutes(mean=None, p50=None, p95=None)
+        minutes = np.asarray(seconds, dtype=float) / 60.0
+        p50, p95 = np.percentile(minutes, (50, 95))
+        return Minutes(mean=float(minutes.mean()), p50=float(p50), p95=float(p95))
+
+
+class LostGpuHours(msgspec.Struct, frozen=True, kw_only=True):
+    """GPU-hours that were held and brought no job forward, by why."""
+
+    throttle: float
+    restart: float
+    preempt: float
+    pause: float
+
+    @property
+    def total(self) -> float:
+        return self.throttle + self.restart + self.preempt + self.pause
+
+
+class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one site took."""
+
+    energy_kwh: float
+    cost_usd: float | None
+    carbon_kg: float | None
+    peak_kw: float
+    pue: float | None
+    tue: float | None
+    utilisation: float | None
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One replay. `not_estimated` is never given: it names whatever is null, however deep."""
+
+    trace: str
+    facility: str
+    policy: str
+    truth: Literal["perturbed", "exact"]  # may the facility differ from what its document says?
+    arrival_scale: float
+    jobs: JobCounts
+    gpus: int
+    simulated_hours: float
+    wall_seconds: float
+    cpu_seconds: float
+    jobs_per_cpu_second: float | None
+    wait_minutes: Minutes
+    completion_minutes: Minutes
+    useful_gpu_hours: float
+    lost_gpu_hours: LostGpuHours
+    utilisation: float | None
+    energy_kwh: float
+    cost_usd: float | None
+    carbon_kg: float | None
+    pue: float | None
+    tue: float | None
+    peak_kw: float
+    cap_violation_seconds: float
+    throttle_gpu_seconds: float
+    shutdowns: int
+    preemptions: int
+    migrations: int
+    sites: dict[str, SiteReport]
+    refused_because: dict[str, int] = {}  # a rule → how many jobs it refused
+    lines_refused: int = 0  # rows of the trace that could not be read as jobs
+    seed: int
+    digest: str
+    emulated: bool = True
+    not_estimated: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        figures = msgspec.to_builtins(self)
+        msgspec.structs.force_setattr(self, "not_estimated", tuple(sorted(_nulls(figures, ""))))
+
+
+def _nulls(value: Any, path: str) -> Iterator[str]:
+    """Where JSON will say null: what is None, and what is not a finite number."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _nulls(inner, f"{path}.{name}" if path else str(name))
+    elif value is None or (isinstance(value, float) and not math.isfinite(value)):
+        yield path

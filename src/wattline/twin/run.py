@@ -1,0 +1,233 @@
+"""A run of the twin: a workload, a facility and a policy go in, figures come out.
+
+The loop is the live one: `step` folds what the world tells, decides, writes it down, and acts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from wattline.control import Decide, StepRecord, encode_step, step
+from wattline.facility import Facility
+from wattline.policy import decide as decide_by_policy
+from wattline.spec.faults import Fault
+from wattline.spec.policy import Policy
+from wattline.state import Decision, Event, Plant, State
+from wattline.twin.layout import layout_of
+from wattline.twin.meters import Meters
+from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
+from wattline.twin.timeline import Timeline
+from wattline.twin.truth import Surroundings, Truth
+from wattline.twin.workload import Arrival
+from wattline.twin.world import Overheads, Rates, TwinWorld
+from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+# 2024-01-01T00:00Z: series of that year line up with a trace's own days.
+BEGINS_AT = 1_704_067_200.0
+_PROGRESS_STEPS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a run is made of; the same setting gives the same digest, wherever it runs."""
+
+    name: str  # of the trace or scenario
+    facility: Facility
+    policy: Policy
+    arrivals: Callable[[], Iterator[Arrival]]
+    seed: int = 0
+    exact: bool = False
+    decide: Decide = decide_by_policy
+    decided_by: str = ""  # the policy's name, unless said
+    arrival_scale: float = 1.0
+    faults: Sequence[Fault] = ()
+    surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
+    rates: Rates | None = None
+    overheads: Overheads = Overheads()
+    lines_refused: int = 0
+    begins_at: float = BEGINS_AT
+    until_seconds: float | None = None  # after the beginning; None: until all have ended
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    report: Report
+    timeline: Timeline | None
+
+
+class RunJournal:
+    """Chains every step to the one before, as a journal on disk does, and keeps only the last link.
+
+    `keep` gets each record's bytes: whoever wants them all.
+    """
+
+    def __init__(self, keep: Callable[[bytes], None] | None = None) -> None:
+        self._hash, self._keep = hashlib.blake2b(digest_size=16), keep
+        self.steps = 0
+
+    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
+        data = encode_step(StepRecord(events=tuple(events), digest=digest, decision=decision))
+        self._hash.update(data)
+        self.steps += 1
+        if self._keep is not None:
+            self._keep(data)
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """How far a run has come."""
+
+    at: float
+    submitted: int
+    ended: int
+    waiting: int
+
+
+def metered(facility: Facility) -> Facility:
+    """The same facility with every meter there is: the twin has all of them."""
+    return replace(facility, sites=tuple(replace(site, telemetry="emulated") for site in facility.sites))
+
+
+def run(
+    setting: Setting,
+    *,
+    recorded: bool = False,
+    tell: Callable[[Glimpse], None] | None = None,
+    keep: Callable[[bytes], None] | None = None,
+) -> Outcome:
+    """Run to the end, or for as long as the setting says."""
+    wall, cpu = time.monotonic(), time.process_time()
+    state = State(metered(setting.facility))
+    plant, begins_at = state.plant, setting.begins_at
+    truth = Truth(
+        plant,
+        seed=setting.seed,
+        exact=setting.exact,
+        at=begins_at,
+        surroundings=setting.surroundings,
+        faults=setting.faults,
+    )
+    timeline = Timeline(begins_at, layout_of(plant)) if recorded else None
+    world = TwinWorld(
+        plant,
+        setting.arrivals(),
+        truth,
+        Meters(truth, plant, setting.seed, setting.exact),
+        begins_at=begins_at,
+        timeline=timeline,
+        rates=setting.rates,
+        overheads=setting.overheads,
+    )
+    journal = RunJournal(keep)
+    drive(world, state, setting, journal, tell)
+    world.finish()
+    report = _report(setting, world, plant, journal, time.monotonic() - wall, time.process_time() - cpu)
+    return Outcome(report, timeline)
+
+
+def drive(
+    world: TwinWorld,
+    state: State,
+    setting: Setting,
+    journal: RunJournal,
+    tell: Callable[[Glimpse], None] | None = None,
+) -> None:
+    """Turn after turn, until nothing is left to happen."""
+    ends_at = None if setting.until_seconds is None else setting.begins_at + setting.until_seconds
+    policy, decide, tally = setting.policy, setting.decide, world.tally
+    while True:
+        decision = step(world, state, policy, journal, decide)
+        tally.check()
+        if tell is not None and journal.steps % _PROGRESS_STEPS == 0:
+            tell(Glimpse(world.now(), tally.submitted, tally.ended, tally.waiting))
+        if world.is_over and (not tally.waiting or decision.revisit_at is None):
+            return
+        next_at = decision.revisit_at
+        if ends_at is not None:
+            next_at = ends_at if next_at is None else min(next_at, ends_at)
+        world.sleep_until(next_at)
+        if not world.woken or (ends_at is not None and world.now() >= ends_at):
+            return
+
+
+def _report(
+    setting: Setting, world: TwinWorld, plant: Plant, journal: RunJournal, wall: float, cpu: float
+) -> Report:
+    tally, energy = world.tally, world.truth.tally
+    gpus = sum(spot.node.gpus for spot in plant.spots)
+    gpus_of = {
+        site.name: sum(node.gpus for rack in site.racks for node in rack.nodes)
+        for site in setting.facility.sites
+    }
+    window = max(0.0, tally.last_arrival_at - setting.begins_at)
+    it_joules = sum(site.it_joules for site in energy.sites.values())
+    facility_joules = sum(site.facility_joules for site in energy.sites.values())
+    compute_joules = sum(site.compute_joules for site in energy.sites.values())
+    losses = tally.losses
+    device_usd = tally.device_usd
+    return Report(
+        trace=setting.name,
+        facility=setting.facility.name,
+        policy=setting.decided_by or setting.policy.policy,
+        truth="exact" if setting.exact else "perturbed",
+        arrival_scale=setting.arrival_scale,
+        jobs=JobCounts(
+            submitted=tally.submitted,
+            completed=tally.completed,
+            refused=tally.refused.total(),
+            unfinished=tally.submitted - tally.completed - tally.refused.total(),
+        ),
+        gpus=gpus,
+        simulated_hours=(world.now() - setting.begins_at) / SECONDS_PER_HOUR,
+        wall_seconds=wall,
+        cpu_seconds=cpu,
+        jobs_per_cpu_second=tally.submitted / cpu if cpu > 0 else None,
+        wait_minutes=Minutes.of_seconds(tally.wait_seconds),
+        completion_minutes=Minutes.of_seconds(tally.completion_seconds),
+        useful_gpu_hours=tally.useful_gpu_seconds / SECONDS_PER_HOUR,
+        lost_gpu_hours=LostGpuHours(
+            throttle=losses.throttle / SECONDS_PER_HOUR,
+            restart=losses.restart / SECONDS_PER_HOUR,
+            preempt=losses.preempt / SECONDS_PER_HOUR,
+            pause=losses.pause / SECONDS_PER_HOUR,
+        ),
+        utilisation=_share(sum(tally.busy_gpu_seconds.values()), gpus * window),
+        energy_kwh=facility_joules / JOULES_PER_KWH,
+        cost_usd=device_usd + sum(site.usd for site in energy.sites.values()),
+        carbon_kg=sum(site.kg_co2e for site in energy.sites.values()),
+        pue=_share(facility_joules, it_joules),
+        tue=_share(facility_joules, compute_joules),
+        peak_kw=sum(site.peak_watts for site in energy.sites.values()) / 1000.0,
+        cap_violation_seconds=sum(energy.cap_violation_seconds.values()),
+        throttle_gpu_seconds=energy.power_throttle_gpu_seconds + energy.heat_throttle_gpu_seconds,
+        shutdowns=energy.shutdowns,
+        preemptions=tally.preemptions,
+        migrations=tally.migrations,
+        sites={
+            name: SiteReport(
+                energy_kwh=site.facility_joules / JOULES_PER_KWH,
+                cost_usd=site.usd,
+                carbon_kg=site.kg_co2e,
+                peak_kw=site.peak_watts / 1000.0,
+                pue=_share(site.facility_joules, site.it_joules),
+                tue=_share(site.facility_joules, site.compute_joules),
+                utilisation=_share(tally.busy_gpu_seconds.get(name, 0.0), gpus_of[name] * window),
+            )
+            for name, site in energy.sites.items()
+        },
+        refused_because=dict(sorted(tally.refused.items())),
+        lines_refused=setting.lines_refused,
+        seed=setting.seed,
+        digest=journal.digest,
+    )
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None

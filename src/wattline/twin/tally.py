@@ -1,0 +1,68 @@
+"""Tally: what became of the jobs of a replay, and of the GPU-hours they held?
+
+Waits and utilisation are counted while jobs still arrive: what a queue that nobody joins any more drains into
+says nothing about the facility.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+
+from wattline.twin.attempts import Losses
+
+
+@dataclass(slots=True, eq=False)
+class Tally:
+    """Counters; the world keeps them up to date."""
+
+    submitted: int = 0
+    completed: int = 0
+    failed: int = 0
+    waiting: int = 0
+    running: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # by rule
+    started: int = 0
+    preemptions: int = 0
+    migrations: int = 0
+    lost_attempts: int = 0
+    losses: Losses = field(default_factory=Losses)
+    useful_gpu_seconds: float = 0.0
+    device_usd: float = 0.0  # what GPUs cost by the hour while jobs held them
+    busy_gpus: int = 0
+    busy_by_site: dict[str, int] = field(default_factory=dict)
+    busy_gpu_seconds: dict[str, float] = field(default_factory=dict)  # by site, in the arrival window
+    counted_at: float = 0.0
+    arriving: bool = True
+    last_arrival_at: float = 0.0
+    wait_seconds: array[float] = field(default_factory=lambda: array("d"))
+    completion_seconds: array[float] = field(default_factory=lambda: array("d"))
+
+    @property
+    def ended(self) -> int:
+        return self.completed + self.failed + self.refused.total()
+
+    def check(self) -> None:
+        """Nobody is lost: queued, running and ended make up all that were submitted."""
+        assert self.waiting + self.running + self.ended == self.submitted, self
+
+    def move(self, at: float) -> None:
+        """Count busy GPUs up to now."""
+        seconds = at - self.counted_at
+        if seconds > 0.0:
+            if self.arriving:
+                for site, gpus in self.busy_by_site.items():
+                    self.busy_gpu_seconds[site] = self.busy_gpu_seconds.get(site, 0.0) + gpus * seconds
+            self.counted_at = at
+
+    def hold(self, site: str, gpus: int, at: float) -> None:
+        """So many GPUs of a site are taken, or given back where negative."""
+        self.move(at)
+        self.busy_gpus += gpus
+        self.busy_by_site[site] = self.busy_by_site.get(site, 0) + gpus
+
+    def wait(self, submitted_at: float, started_at: float) -> None:
+        """A job began for the first time; a wait beyond the last arrival counts up to there."""
+        until = started_at if self.arriving else min(started_at, self.last_arrival_at)
+        self.wait_seconds.append(max(0.0, until - submitted_at))

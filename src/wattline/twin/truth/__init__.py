@@ -1,0 +1,16 @@
+"""The facility as it truly is: watts, heat and breakers, touched only where something changed."""
+
+from wattline.twin.truth.energy import EnergyTally, SiteEnergy
+from wattline.twin.truth.incident import Incident, IncidentKind, Touched
+from wattline.twin.truth.ports import Surroundings
+from wattline.twin.truth.truth import Truth
+
+__all__ = [
+    "EnergyTally",
+    "Incident",
+    "IncidentKind",
+    "SiteEnergy",
+    "Surroundings",
+    "Touched",
+    "Truth",
+]

@@ -1,0 +1,139 @@
+"""Floor: everything that stands there, and what follows when one node draws otherwise than before.
+
+A change touches its node, its loop, its rack, the supplies above it, its site, and in air the racks beside
+it. Never the other nodes of the loop.
+"""
+
+from __future__ import annotations
+
+from wattline.physics import LimitedBy
+from wattline.physics.server import predict_compute_watts
+from wattline.twin.truth.agenda import Agenda
+from wattline.twin.truth.breaker import Breaker
+from wattline.twin.truth.energy import SiteEnergyMeter
+from wattline.twin.truth.incident import Incident, IncidentKind
+from wattline.twin.truth.kind import SHUTDOWN
+from wattline.twin.truth.loop import TrueLoop
+from wattline.twin.truth.node import Load, TrueNode, TrueRack, Work
+
+
+class Floor:
+    """Filled by `build_floor`; changed by what runs, by heat and by breakers."""
+
+    def __init__(self) -> None:
+        self.agenda = Agenda()
+        self.nodes: list[TrueNode] = []
+        self.racks: dict[str, TrueRack] = {}
+        self.loops: dict[int, TrueLoop] = {}
+        self.breakers: dict[int, Breaker] = {}
+        self.sites: dict[str, SiteEnergyMeter] = {}
+        self.works: dict[str, Work] = {}
+        self.unfollowed: dict[TrueLoop, None] = {}  # whose next crossing must be found anew
+        self.uncalm: dict[TrueLoop, None] = {}  # where heat holds a node back, or will
+        self.touched_nodes: set[int] = set()
+        self.touched_resources: set[int] = set()
+        self.incidents: list[Incident] = []
+        self.throttled_gpu_seconds = {LimitedBy.POWER: 0.0, LimitedBy.HEAT: 0.0}
+        self.shutdowns = 0
+        self.trips = 0
+
+    def settle(self, work: Work, at: float) -> None:
+        """Count what a job has used up to now."""
+        seconds = at - work.at
+        if seconds > 0.0:
+            work.joules += work.watts * seconds
+            if work.limited_by is not LimitedBy.NONE and not work.lost:
+                self.throttled_gpu_seconds[work.limited_by] += work.gpus * seconds
+            work.at = at
+
+    def tune(self, load: Load) -> None:
+        """Find what a settled job's part on one node draws now."""
+        work, node = load.work, load.node
+        kind, utilisation = node.kind, work.utilisation
+        if node.level:
+            utilisation = min(utilisation, kind.speeds[node.level])
+        if load.gpus:
+            load.gpu_watts = kind.gpu_watts(utilisation, work.cap_fraction)
+        watts = load.gpus * kind.part_watts(load.gpu_watts, utilisation)
+        work.watts += watts - load.watts
+        load.watts = watts
+
+    def refresh(self, node: TrueNode, at: float) -> None:
+        """Bring everything that a node's watts reach up to now, and go on with what it draws now."""
+        kind, loop, rack = node.kind, node.loop, node.rack
+        watts = idle_watts = gpu_watts = 0.0
+        if not (node.unpowered or node.level == SHUTDOWN):
+            gpu_watts = kind.idle_gpu_watts
+            watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
+            for load in node.loads:
+                watts += load.watts
+                if load.gpu_watts > gpu_watts:
+                    gpu_watts = load.gpu_watts
+        added_watts = watts - node.watts
+        loop.move(at)
+        loop.add_heat(added_watts)
+        node.move(at)
+        node.watts, node.gpu_watts = watts, gpu_watts
+        self.drive(node)
+        site = node.site
+        site.move(at)
+        site.watts += added_watts
+        site.idle_watts += idle_watts - node.idle_watts
+        node.idle_watts = idle_watts
+        compute_watts = predict_compute_watts(kind.cooling, watts, kind.full_watts)
+        site.compute_watts += compute_watts - node.compute_watts
+        node.compute_watts = compute_watts
+        self._carry(rack, added_watts, at)
+        self.unfollowed[loop] = None
+        self.touched_nodes.add(node.number)
+
+    def drive(self, node: TrueNode) -> None:
+        """Where a node's own watts take its die, and how warm it may get around it."""
+        if node.kelvin_per_watt:
+            driven_kelvin = node.kelvin_per_watt * node.loop.film * node.gpu_watts
+            node.driven_kelvin = driven_kelvin
+            most_kelvin = max(node.excess_kelvin, driven_kelvin)
+            node.loop.give_room(node, node.kind.enters_celsius[0] - most_kelvin)
+
+    def lose(self, node: TrueNode, at: float) -> list[str]:
+        """A node goes off: what ran there is gone. Which jobs were hit."""
+        keys = []
+        for load in node.loads:
+            work = load.work
+            self.settle(work, at)
+            work.watts -= load.watts
+            work.loads.remove(load)
+            if not work.lost:
+                keys.append(work.key)
+            work.lost = True
+        node.loads.clear()
+        node.gpus_free = node.kind.gpus
+        return keys
+
+    def tell(
+        self, kind: IncidentKind, at: float, subject: str, keys: list[str], nodes: list[TrueNode]
+    ) -> None:
+        numbers = tuple(node.number for node in nodes)
+        self.incidents.append(Incident(kind, at, subject, tuple(dict.fromkeys(keys)), numbers))
+
+    def _carry(self, rack: TrueRack, added_watts: float, at: float) -> None:
+        breaker = rack.breaker
+        breaker.watts += added_watts
+        if breaker.watts > breaker.alarm_watts:
+            breaker.look(at)
+        for breaker, share in rack.carriers:
+            breaker.watts += added_watts * share
+            if breaker.watts > breaker.alarm_watts:
+                breaker.look(at)
+        if rack.neighbours:
+            self._blow(rack, at)
+
+    def _blow(self, rack: TrueRack, at: float) -> None:
+        """A rack's exhaust warms what its neighbours breathe."""
+        exhaust_watts = max(0.0, rack.breaker.watts - rack.idle_watts)
+        added_watts = exhaust_watts - rack.exhaust_watts
+        rack.exhaust_watts = exhaust_watts
+        for warmed in rack.neighbours:
+            warmed.loop.move(at)
+            warmed.breathe(added_watts, at)
+            self.unfollowed[warmed.loop] = None

@@ -1,0 +1,269 @@
+"""Truth: the facility as it truly is while jobs come and go: watts, heat, breakers.
+
+Event-driven and in closed form: between two changes nothing is computed, and a change costs the same
+however large the facility is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from wattline.errors import UsageError, WattlineError
+from wattline.physics import LimitedBy, predict_capacity_watts
+from wattline.spec.faults import Fault
+from wattline.state import Plant
+from wattline.twin.truth.build import build_floor
+from wattline.twin.truth.conditions import Conditions
+from wattline.twin.truth.energy import EnergyTally
+from wattline.twin.truth.heat import find_next_crossing_at
+from wattline.twin.truth.incident import Incident, Touched
+from wattline.twin.truth.lots import Lots
+from wattline.twin.truth.node import Load, Work
+from wattline.twin.truth.ports import Surroundings
+
+# Real GPUs exceed their rating by a tenth; more than this is a mistake in the workload.
+_MOST_UTILISATION = 1.2
+_TIME_CONSTANTS_TO_REST = 5.0
+
+
+class Truth:
+    """The facility as it truly is: watts, heat, breakers. Touched only where something changed."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        *,
+        seed: int,
+        exact: bool,
+        at: float,
+        surroundings: Mapping[str, Surroundings] | None = None,
+        faults: Sequence[Fault] = (),
+    ) -> None:
+        around = surroundings or {}
+        self.now = at  # the time last moved to
+        self._floor = build_floor(plant, Lots(seed, exact), at, around)
+        self._conditions = Conditions(self._floor, plant, faults, around, at)
+
+    def load(
+        self,
+        key: str,
+        nodes: Sequence[tuple[int, int]],
+        utilisation: float,
+        cap_fraction: float,
+        at: float,
+    ) -> None:
+        """A job begins on so many GPUs of each node; one that is off takes it down at once."""
+        floor = self._floor
+        self._come_to(at)
+        _check_drive(key, utilisation, cap_fraction)
+        if key in floor.works:
+            raise UsageError(f"job {key}: runs already")
+        site = floor.nodes[nodes[0][0]].site
+        for number, gpus in nodes:
+            node = floor.nodes[number]
+            if not 0 <= gpus <= node.gpus_free:
+                raise UsageError(f"job {key}: wants {gpus} GPUs of {node.name}, {node.gpus_free} are free")
+            if node.site is not site:
+                raise UsageError(f"job {key}: {node.name} is at another site than its first node")
+        work = Work(key, site, utilisation, cap_fraction, at)
+        floor.works[key] = work
+        for number, gpus in nodes:
+            node = floor.nodes[number]
+            if node.is_off:
+                work.lost = True
+                continue
+            load = Load(work, node, gpus, 0.0, 0.0)
+            floor.tune(load)
+            work.gpus += gpus
+            work.loads.append(load)
+            node.loads.append(load)
+            node.gpus_free -= gpus
+            floor.refresh(node, at)
+        work.find_pace()
+
+    def change(
+        self,
+        key: str,
+        at: float,
+        *,
+        utilisation: float | None = None,
+        cap_fraction: float | None = None,
+    ) -> None:
+        """A job works harder or less hard, or under another cap, from now on."""
+        floor = self._floor
+        self._come_to(at)
+        work = self._work(key)
+        wanted = work.utilisation if utilisation is None else utilisation
+        cap = work.cap_fraction if cap_fraction is None else cap_fraction
+        _check_drive(key, wanted, cap)
+        floor.settle(work, at)
+        work.utilisation, work.cap_fraction = wanted, cap
+        for load in work.loads:
+            floor.tune(load)
+            floor.refresh(load.node, at)
+        work.find_pace()
+
+    def unload(self, key: str, at: float) -> float:
+        """A job is over; returns the joules it used: its GPUs and their part of the boxes around them."""
+        floor = self._floor
+        self._come_to(at)
+        work = self._work(key)
+        floor.settle(work, at)
+        for load in work.loads:
+            node = load.node
+            node.loads.remove(load)
+            node.gpus_free += load.gpus
+            floor.refresh(node, at)
+        work.loads.clear()  # they point at each other: without this only the collector could free them
+        del floor.works[key]
+        work.site.ended_job_joules += work.joules
+        return work.joules
+
+    def pace(self, key: str) -> float:
+        """Speed relative to undisturbed, under its cap and heat; 0 when a node of it went off."""
+        return self._work(key).pace
+
+    def limited_by(self, key: str) -> LimitedBy:
+        return self._work(key).limited_by
+
+    def next_change_at(self) -> float:
+        """When something next happens by itself; infinite where nothing will."""
+        self._follow()
+        return self.now if self._floor.incidents else self._floor.agenda.next_at()
+
+    def advance(self, at: float) -> list[Incident]:
+        """Move to `at`, letting happen what is due by then; what happened, in order."""
+        floor = self._floor
+        if at < self.now:
+            raise WattlineError(f"twin: time goes on only, got {at - self.now:g} s", hint="give it one clock")
+        self._follow()
+        while floor.agenda.next_at() <= at:
+            floor.agenda.happen()
+            self._follow()
+        self.now = at
+        told, floor.incidents = floor.incidents, []
+        return told
+
+    def drain_touched(self) -> Touched:
+        """Resources and nodes whose watts, heat or caps changed since last drained."""
+        floor = self._floor
+        resources, nodes = floor.touched_resources, sorted(floor.touched_nodes)
+        for number in nodes:
+            rack = floor.nodes[number].rack
+            resources.add(floor.nodes[number].loop.number)
+            resources.add(rack.breaker.number)
+            resources.update([breaker.number for breaker, _ in rack.carriers])
+        floor.touched_resources, floor.touched_nodes = set(), set()
+        return Touched(sorted(resources), nodes)
+
+    def resource_watts(self, resource: int) -> float:
+        """What a rack or supply carries; a loop's heat."""
+        return self.resource_load(resource)[0]
+
+    def resource_cap_watts(self, resource: int) -> float:
+        """What a rack or supply may carry now, or a loop may take with the flow that is left."""
+        return self.resource_load(resource)[1]
+
+    def resource_load(self, resource: int) -> tuple[float, float]:
+        """Both: what it carries and what it may carry."""
+        breaker = self._floor.breakers.get(resource)
+        if breaker is not None:
+            return breaker.watts, breaker.cap_watts
+        loop = self._floor.loops[resource]
+        return loop.heat_watts, predict_capacity_watts(loop.loop.capacity_watts, loop.flow_fraction)
+
+    def link_fraction(self, link: str) -> float:
+        """What faults leave of a link."""
+        return self._conditions.link_fraction(link)
+
+    def coolant_celsius(self, resource: int, at: float) -> float:
+        loop = self._floor.loops[resource]
+        return loop.coolant_after(at - loop.at)
+
+    def supply_celsius(self, resource: int) -> float:
+        return self._floor.loops[resource].supply_celsius
+
+    def flow_fraction(self, resource: int) -> float:
+        return self._floor.loops[resource].flow_fraction
+
+    def settling_seconds(self, resource: int) -> float:
+        """How long dies of a loop go on moving after a change."""
+        return _TIME_CONSTANTS_TO_REST * self._floor.loops[resource].die_seconds
+
+    def uncalm_loops(self) -> list[int]:
+        """Loops on which heat holds some node back, or will if nothing changes."""
+        self._follow()
+        return [loop.number for loop in self._floor.uncalm]
+
+    def nodes_on(self, resource: int) -> list[int]:
+        return [node.number for node in self._floor.loops[resource].nodes]
+
+    def node_celsius(self, node: int, at: float) -> float:
+        """A node's hottest die."""
+        return self._floor.nodes[node].celsius_after(at)
+
+    def node_gpu_watts(self, node: int) -> float:
+        """A node's hungriest GPU."""
+        return self._floor.nodes[node].gpu_watts
+
+    def is_off(self, node: int) -> bool:
+        return self._floor.nodes[node].is_off
+
+    @property
+    def tally(self) -> EnergyTally:
+        """The account up to the time last moved to."""
+        floor, now = self._floor, self.now
+        running = dict.fromkeys(floor.sites.values(), 0.0)
+        for work in floor.works.values():
+            floor.settle(work, now)
+            running[work.site] += work.joules
+        for site in floor.sites.values():
+            site.move(now)
+        over = ((breaker.name, breaker.violation_seconds(now)) for breaker in floor.breakers.values())
+        return EnergyTally(
+            sites={name: site.tell(running[site]) for name, site in floor.sites.items()},
+            cap_violation_seconds={name: seconds for name, seconds in over if seconds > 0.0},
+            power_throttle_gpu_seconds=floor.throttled_gpu_seconds[LimitedBy.POWER],
+            heat_throttle_gpu_seconds=floor.throttled_gpu_seconds[LimitedBy.HEAT],
+            shutdowns=floor.shutdowns,
+            trips=floor.trips,
+        )
+
+    def _follow(self) -> None:
+        """Find anew when a die next reaches a limit, on loops where something changed."""
+        floor = self._floor
+        if floor.unfollowed:
+            for loop in floor.unfollowed:
+                crossing_at = find_next_crossing_at(floor, loop)
+                floor.agenda.set(loop.slot, crossing_at)
+                if loop.limited or crossing_at < math.inf:
+                    floor.uncalm[loop] = None
+                else:
+                    floor.uncalm.pop(loop, None)
+            floor.unfollowed.clear()
+
+    def _come_to(self, at: float) -> None:
+        """Nothing may have been due before."""
+        if at != self.now:
+            if not self.now < at <= self.next_change_at():
+                raise WattlineError(
+                    f"twin: asked about {at:.3f} at {self.now:.3f}, with a change due at "
+                    f"{self.next_change_at():.3f}",
+                    hint="advance to each change before going on",
+                )
+            self.now = at
+
+    def _work(self, key: str) -> Work:
+        work = self._floor.works.get(key)
+        if work is None:
+            raise UsageError(f"job {key}: does not run")
+        return work
+
+
+def _check_drive(key: str, utilisation: float, cap_fraction: float) -> None:
+    if not (0.0 <= utilisation <= _MOST_UTILISATION and 0.0 < cap_fraction <= 1.0):
+        raise UsageError(
+            f"job {key}: utilisation lies between 0 and {_MOST_UTILISATION:g} and a cap above 0 and up to 1, "
+            f"got {utilisation:g} and {cap_fraction:g}"
+        )

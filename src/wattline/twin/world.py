@@ -1,0 +1,507 @@
+"""The world as software: the same port as the live facility, on a clock of its own.
+
+Time jumps from one thing that happens to the next. An attempt's start is told with the next thing that
+happens, as nothing is decided by it; all else is told at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wattline.physics.synchronise import predict_sync_speed
+from wattline.state import (
+    BEGINNINGS,
+    Acknowledged,
+    Action,
+    ActionKind,
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    Ending,
+    Event,
+    Forgotten,
+    Measured,
+    Noticed,
+    Plant,
+    RunSubmitted,
+    Usage,
+)
+from wattline.twin.attempts import Attempt, Progress
+from wattline.twin.tally import Tally
+from wattline.twin.timeline import Count, Sample, Timeline
+from wattline.twin.transfers import Transfers
+from wattline.twin.truth import Incident, IncidentKind, Truth
+from wattline.twin.workload import Arrival
+from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+
+class Gauges(Protocol):
+    """What tells the policy about the truth."""
+
+    def read(self, at: float) -> list[tuple[str, str, float | None]]: ...
+
+    def next_look_at(self, at: float) -> float: ...
+
+
+class Rates(Protocol):
+    """Where it is measured how fast an application trains on the GPUs it was given."""
+
+    def rate(self, application: str, batch_size: int, placement: tuple[int, ...]) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overheads:
+    """What beginning and leaving takes, in seconds; assumed."""
+
+    start: float = 0.0  # a trace's run times have it in them
+    restart: float = 60.0  # a process, its data and its checkpoint are there again
+    save: float = 10.0
+
+
+class TwinWorld:
+    """Implements control.World."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        arrivals: Iterator[Arrival],
+        truth: Truth,
+        gauges: Gauges,
+        *,
+        begins_at: float,
+        timeline: Timeline | None = None,
+        rates: Rates | None = None,
+        overheads: Overheads = Overheads(),
+        forget: bool = True,
+    ) -> None:
+        self.tally = Tally(counted_at=begins_at)
+        self.truth = truth
+        self._plant, self._gauges, self._rates, self._overheads = plant, gauges, rates, overheads
+        self._now = begins_at
+        self._arrivals = arrivals
+        self._next_arrival = next(arrivals, None)
+        self._pending: list[Event] = []
+        self._riding: list[Event] = []  # told with the next thing that happens
+        self._ended_runs: list[str] = []
+        self._forget = forget
+        self._progress: dict[str, Progress] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._agenda: list[tuple[float, int, str, int]] = []
+        self._entries = 0
+        self._transfers = Transfers(plant.links, truth.link_fraction)
+        self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
+        self._timeline = timeline
+        self._sites = tuple(plant.sites)
+        self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
+        self.woken = True
+        if timeline is not None:
+            timeline.note_count(Count.GPUS_UP, begins_at, self._gpus_up)
+
+    # The port.
+
+    def now(self) -> float:
+        return self._now
+
+    def events(self) -> Sequence[Event]:
+        told = self._riding + self._pending
+        if self._ended_runs:
+            told.append(Forgotten(at=self._now, runs=tuple(self._ended_runs)))
+            self._ended_runs = []
+        self._riding, self._pending = [], []
+        readings = self._gauges.read(self._now)
+        if self._timeline is not None:
+            self._note_feeds(self._timeline)
+        told.append(Measured(at=self._now, source="twin", readings=tuple(readings), unchanged=self._sites))
+        return told
+
+    def apply(self, action: Action) -> None:
+        if action.kind is ActionKind.REFUSE:
+            self._refuse(action)
+            return
+        attempt = self._attempts.get(action.job)
+        if action.kind in BEGINNINGS:
+            if attempt is None and self._progress[action.job].attempts < action.attempt:
+                self._begin(action)
+            return
+        if attempt is None and action.kind is ActionKind.STOP:
+            self._give_up(action.job)
+            return
+        if attempt is None or attempt.number != action.attempt or attempt.saving:
+            return
+        if action.kind is ActionKind.CAP_POWER:
+            attempt.cap_fraction = action.fraction
+            self._change(attempt)
+            self._pending.append(Acknowledged(at=self._now, action=action.id))
+        elif action.kind is ActionKind.SHRINK_BATCH:
+            attempt.batch_fraction = action.fraction
+            self._change(attempt)
+            self._pending.append(Acknowledged(at=self._now, action=action.id))
+        elif action.kind is ActionKind.PAUSE:
+            self._save(attempt, "preempt" if action.rung is None else "pause")
+        elif action.kind is ActionKind.STOP:
+            self._lose(attempt, action.because, Ending.STOPPED)
+
+    def sleep_until(self, at: float | None) -> None:
+        """Go on to the next thing that somebody should hear of, or to `at`."""
+        until = math.inf if at is None else at
+        while not self._pending:
+            next_at = self._next_at()
+            if min(next_at, until) == math.inf:
+                self.woken = False
+                return
+            if until <= next_at:
+                self._move(until)
+                return
+            self._move(next_at)
+            if self._happen():
+                return
+
+    # What happens.
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing runs, nothing is on its way, and nobody will come."""
+        return not (self._next_arrival or self._attempts or self._pending or self._riding or self._arriving)
+
+    def _next_at(self) -> float:
+        agenda = self._agenda
+        while agenda and not self._is_current(agenda[0]):
+            heapq.heappop(agenda)
+        arrival = self._next_arrival
+        return min(
+            arrival.at if arrival is not None else math.inf,
+            agenda[0][0] if agenda else math.inf,
+            self.truth.next_change_at() if self._attempts or arrival is not None else math.inf,
+            self._gauges.next_look_at(self._now) if self._attempts else math.inf,
+            self._transfers.next_end_at(),
+        )
+
+    def _move(self, at: float) -> None:
+        at = max(at, self._now)
+        timeline = self._timeline
+        if timeline is not None and timeline.due(at):
+            timeline.sample(at, self._sample())
+        self._now = at
+
+    def _happen(self) -> bool:
+        """Let happen what is due now; whether the loop should hear of it."""
+        now = self._now
+        heard = False
+        for incident in self.truth.advance(now):
+            heard = self._incur(incident) or heard
+        while self._agenda and self._agenda[0][0] <= now:
+            entry = heapq.heappop(self._agenda)
+            if self._is_current(entry):
+                self._finish(self._attempts[entry[2]])
+                heard = True
+        for job in self._transfers.arrived(now):
+            attempt, restart_seconds = self._arriving.pop(job)
+            self._start(attempt, restart_seconds)
+            heard = True
+        while self._next_arrival is not None and self._next_arrival.at <= now:
+            self._submit(self._next_arrival)
+            heard = True
+        return heard or self._gauges.next_look_at(now) < math.inf
+
+    def _submit(self, arrival: Arrival) -> None:
+        request = arrival.request
+        self._progress[request.job] = Progress(arrival)
+        self.tally.submitted += 1
+        self._count_waiting(1)
+        self.tally.last_arrival_at = self._now
+        self._pending.append(
+            RunSubmitted(
+                at=self._now,
+                source="twin",
+                run=request.run,
+                pipeline="trace",
+                jobs=(request,),
+                project=request.project,
+            )
+        )
+        self._next_arrival = next(self._arrivals, None)
+        if self._next_arrival is None:
+            self.tally.move(self._now)
+            self.tally.arriving = False
+
+    def _refuse(self, action: Action) -> None:
+        progress = self._progress.pop(action.job, None)
+        if progress is None:
+            return
+        self._count_waiting(-1)
+        rule = action.because.split(" of ", 1)[0] if " of " in action.because else "policy"
+        self.tally.refused[rule] += 1
+        self._end_run(progress)
+
+    def _give_up(self, job: str) -> None:
+        """A job that was paused comes to the end of its ladder."""
+        progress = self._progress.get(job)
+        if progress is not None:
+            self._count_waiting(-1)
+            self.tally.failed += 1
+            self._end_run(progress)
+
+    def _begin(self, action: Action) -> None:
+        assert action.place is not None
+        progress, plant = self._progress[action.job], self._plant
+        nodes = tuple([(plant.node_number[name], gpus) for name, gpus in action.place.nodes])
+        first = progress.attempts == 0
+        progress.attempts = action.attempt
+        attempt = Attempt(
+            job=action.job,
+            number=action.attempt,
+            progress=progress,
+            nodes=nodes,
+            site=action.place.site,
+            spread_speed=self._spread_speed(progress.arrival, nodes),
+            started_at=self._now,
+            at=self._now,
+            working_at=self._now,
+            start_charged_to=progress.left_by or "restart",
+            cap_fraction=action.fraction,
+        )
+        if first:
+            self.tally.wait(progress.arrival.at, self._now)
+            self.tally.started += 1
+        self._count_waiting(-1)
+        self.tally.hold(attempt.site, attempt.gpus, self._now)
+        self._count_running(1)
+        self._attempts[action.job] = attempt
+        seconds = self._overheads.start if first else self._overheads.restart
+        if action.kind is ActionKind.MIGRATE:
+            self.tally.migrations += 1
+            size_bytes = progress.arrival.saved_bytes
+            origin = action.from_site or progress.saved_site
+            if self._transfers.begin(action.job, origin, attempt.site, size_bytes, self._now):
+                attempt.working_at = math.inf
+                self._arriving[action.job] = (attempt, seconds)
+                self._pending.append(Acknowledged(at=self._now, action=action.id))
+                return
+        self._start(attempt, seconds)
+
+    def _start(self, attempt: Attempt, seconds: float) -> None:
+        """It is there: from now on it draws."""
+        arrival = attempt.progress.arrival
+        attempt.count(self._now, self.tally.losses)
+        attempt.working_at = self._now + seconds
+        self.truth.load(attempt.job, attempt.nodes, arrival.utilisation, attempt.cap_fraction, self._now)
+        attempt.pace = self.truth.pace(attempt.job)
+        self._riding.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
+        if attempt.pace <= 0.0:  # a node of it is off
+            self._lose(attempt, "a node is off")
+        else:
+            self._plan_end(attempt)
+
+    def _change(self, attempt: Attempt) -> None:
+        self._count(attempt)
+        self.truth.change(
+            attempt.job,
+            self._now,
+            utilisation=attempt.progress.arrival.utilisation * attempt.batch_fraction,
+            cap_fraction=attempt.cap_fraction,
+        )
+        attempt.pace = self.truth.pace(attempt.job)
+        self._plan_end(attempt)
+
+    def _save(self, attempt: Attempt, why: str) -> None:
+        """Keep all that was done, then leave."""
+        self._count(attempt)
+        attempt.progress.left_by = why
+        self.tally.preemptions += 1
+        if attempt.job in self._arriving:  # it has not begun: nothing is newer than its checkpoint
+            self._leave(attempt, Ending.PAUSED, "")
+            return
+        attempt.saving = True
+        attempt.version += 1
+        self._plan(self._now + self._overheads.save, attempt)
+
+    def _finish(self, attempt: Attempt) -> None:
+        """Its work is done, or its checkpoint saved."""
+        self._count(attempt)
+        progress = attempt.progress
+        if attempt.saving:
+            progress.kept_seconds = progress.done_seconds
+            self._tell_saved(attempt)
+            self._leave(attempt, Ending.PAUSED, "")
+            return
+        self._leave(attempt, Ending.SUCCEEDED, "")
+
+    def _lose(self, attempt: Attempt, say: str, ending: Ending = Ending.LOST) -> None:
+        """Cut off: what no checkpoint has is gone."""
+        self._count(attempt)
+        attempt.keep(self._now)
+        before = attempt.progress.done_seconds
+        attempt.fall_back(self.tally.losses)
+        self.tally.useful_gpu_seconds -= attempt.gpus * (before - attempt.progress.done_seconds)
+        attempt.progress.left_by = "restart"
+        self.tally.lost_attempts += 1
+        if attempt.progress.kept_seconds > 0.0:
+            self._tell_saved(attempt)
+        self._leave(attempt, ending, say)
+
+    def _leave(self, attempt: Attempt, ending: Ending, say: str) -> None:
+        job, now, progress = attempt.job, self._now, attempt.progress
+        drawn = job not in self._arriving
+        joules = self.truth.unload(job, now) if drawn else 0.0
+        self._transfers.drop(job, now)
+        self._arriving.pop(job, None)
+        del self._attempts[job]
+        self.tally.hold(attempt.site, -attempt.gpus, now)
+        self._count_running(-1)
+        self._pending.append(
+            AttemptEnded(
+                at=now,
+                source="twin",
+                job=job,
+                attempt=attempt.number,
+                ending=ending,
+                say=say,
+                usage=self._usage(attempt, joules),
+            )
+        )
+        if ending is Ending.SUCCEEDED:
+            self.tally.completed += 1
+            self.tally.completion_seconds.append(now - progress.arrival.at)
+            self._end_run(progress)
+        elif ending is Ending.STOPPED:
+            self.tally.failed += 1
+            self._end_run(progress)
+        else:
+            self._count_waiting(1)
+
+    def _end_run(self, progress: Progress) -> None:
+        self._progress.pop(progress.arrival.request.job, None)
+        if self._forget:
+            self._ended_runs.append(progress.arrival.request.run)
+
+    def _incur(self, incident: Incident) -> bool:
+        """What happened by itself: jobs slow down, nodes go off, breakers trip."""
+        now = self._now
+        for key in incident.keys:
+            attempt = self._attempts.get(key)
+            if attempt is None or key in self._arriving:
+                continue
+            if incident.kind is IncidentKind.OFF:
+                self._lose(attempt, f"{incident.subject} went off")
+            else:
+                self._count(attempt)
+                attempt.pace = self.truth.pace(key)
+                self._plan_end(attempt)
+        if incident.kind in (IncidentKind.OFF, IncidentKind.ON):
+            is_up = 1.0 if incident.kind is IncidentKind.ON else 0.0
+            spots = self._plant.spots
+            readings = tuple([(spots[node].node.name, "node_up", is_up) for node in incident.nodes])
+            self._pending.append(Measured(at=now, source="twin", readings=readings))
+            change = sum(spots[node].node.gpus for node in incident.nodes)
+            self._gpus_up += change if incident.kind is IncidentKind.ON else -change
+            if self._timeline is not None:
+                self._timeline.note_count(Count.GPUS_UP, now, self._gpus_up)
+        if incident.kind is not IncidentKind.PACE:
+            say = f"{incident.kind}: {incident.subject}"
+            self._pending.append(Noticed(at=now, source="twin", subject=incident.subject, say=say))
+        return incident.kind is not IncidentKind.PACE
+
+    # Keeping count.
+
+    def _count(self, attempt: Attempt) -> None:
+        before = attempt.progress.done_seconds
+        attempt.count(self._now, self.tally.losses)
+        self.tally.useful_gpu_seconds += attempt.gpus * (attempt.progress.done_seconds - before)
+
+    def _count_waiting(self, more: int) -> None:
+        self.tally.waiting += more
+        if self._timeline is not None:
+            self._timeline.note_count(Count.JOBS_WAITING, self._now, self.tally.waiting)
+
+    def _count_running(self, more: int) -> None:
+        self.tally.running += more
+        if self._timeline is not None:
+            self._timeline.note_count(Count.JOBS_RUNNING, self._now, self.tally.running)
+            self._timeline.note_count(Count.GPUS_BUSY, self._now, self.tally.busy_gpus)
+
+    def _note_feeds(self, timeline: Timeline) -> None:
+        for column, feed in enumerate(timeline.layout.feeds):
+            watts, cap_watts = self.truth.resource_load(feed.resource)
+            timeline.note_watts(column, self._now, watts)
+            timeline.note_cap(column, cap_watts)
+
+    def _plan_end(self, attempt: Attempt) -> None:
+        attempt.version += 1
+        ends_at = attempt.ends_at()
+        if ends_at < math.inf:
+            self._plan(ends_at, attempt)
+
+    def _plan(self, at: float, attempt: Attempt) -> None:
+        self._entries += 1
+        heapq.heappush(self._agenda, (at, self._entries, attempt.job, attempt.version))
+
+    def _is_current(self, entry: tuple[float, int, str, int]) -> bool:
+        attempt = self._attempts.get(entry[2])
+        return attempt is not None and attempt.version == entry[3]
+
+    def _tell_saved(self, attempt: Attempt) -> None:
+        progress = attempt.progress
+        progress.saved_site = attempt.site
+        self._pending.append(
+            CheckpointSaved(
+                at=self._now,
+                source="twin",
+                job=attempt.job,
+                attempt=attempt.number,
+                step=int(progress.kept_seconds),
+                site=attempt.site,
+                size_bytes=int(progress.arrival.saved_bytes),
+                seconds=self._overheads.save,
+            )
+        )
+
+    def _spread_speed(self, arrival: Arrival, nodes: tuple[tuple[int, int], ...]) -> float:
+        if self._rates is not None and arrival.application and arrival.batch_size is not None:
+            placement = tuple([gpus for _, gpus in nodes])
+            rate = self._rates.rate(arrival.application, arrival.batch_size, placement)
+            return rate * arrival.work_seconds
+        if len(nodes) == 1:
+            return 1.0
+        racks = [self._plant.spots[node].rack for node, _ in nodes]
+        return predict_sync_speed(len(nodes), {rack.switch for rack in racks}, {rack.row for rack in racks})
+
+    def _usage(self, attempt: Attempt, joules: float) -> Usage:
+        """Priced at the site's constants, as quotas are written; the energy account has the hours."""
+        site = self._plant.sites[attempt.site]
+        device = self._plant.spots[attempt.nodes[0][0]].node.device
+        gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
+        device_usd = gpu_hours * (device.usd_per_hour if device else 0.0)
+        self.tally.device_usd += device_usd
+        kwh = joules * site.pue / JOULES_PER_KWH
+        return Usage(
+            gpu_hours,
+            device_usd + kwh * site.usd_per_kwh,
+            kwh,
+            kwh * site.grams_co2_per_kwh / 1000.0,
+        )
+
+    def _sample(self) -> Sample:
+        account = self.truth.tally.sites
+        assert self._timeline is not None
+        layout = self._timeline.layout
+        hottest = [-math.inf] * len(layout.places)
+        for node, place in enumerate(layout.place_of_node):
+            if place >= 0:
+                hottest[place] = max(hottest[place], self.truth.node_celsius(node, self._now))
+        return Sample(
+            place_celsius=tuple(hottest),
+            site_usd=tuple([account[site].usd for site in self._sites]),
+            site_kg=tuple([account[site].kg_co2e for site in self._sites]),
+        )
+
+    def finish(self) -> None:
+        """The replay is over: close every account."""
+        for attempt in list(self._attempts.values()):
+            self._count(attempt)
+        self.tally.move(self._now)
+        if self._timeline is not None:
+            self._timeline.finish(self._now, self._sample())

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from twin.recording import a_report
+from wattline.cli.twin_text import print_comparison, print_report
+from wattline.twin.comparison import METRICS, compare
+from wattline.twin.report import Minutes, Report
+
+Capture = pytest.CaptureFixture[str]
+
+
+def runs(policy: str, energies: list[float], **changes: object) -> list[Report]:
+    return [
+        a_report(policy=policy, seed=seed, energy_kwh=kwh, **changes) for seed, kwh in enumerate(energies)
+    ]
+
+
+def row_of(shown: str, first: str) -> list[str]:
+    return next(line.split() for line in shown.splitlines() if line.strip().startswith(first))
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_a_report_fits_eighty_columns_with_units(capsys: Capture) -> None:
+    large = {"cost_usd": 98_765_432.0, "useful_gpu_hours": 123_456_789.0, "throttle_gpu_seconds": 1e9}
+    print_report(a_report(**large))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    for said in (
+        "5,234",
+        "21.3 min",
+        "79 %",
+        "1.75 GWh",
+        "98,765,432 USD",
+        "440 t",
+        "1.38 MW",
+        "123,456,789",
+    ):
+        assert said in shown
+    assert " ".join(row_of(shown, "lulea")) == "lulea 640 MWh 29,100 USD 12.9 t 541 kW 1.050 1.090 88 %"
+
+
+def test_a_report_says_that_it_is_emulated_what_was_refused_and_what_is_not_known(capsys: Capture) -> None:
+    print_report(a_report(carbon_kg=None, wait_minutes=Minutes.of_seconds([])))
+    shown = capsys.readouterr().out
+    assert "emulated: a twin, not measurements" in shown
+    assert "refused by gang.size: 9" in shown
+    assert "not known: carbon_kg, wait_minutes.mean" in shown
+
+
+def test_nothing_from_outside_reaches_the_terminal_as_an_order(capsys: Capture) -> None:
+    evil = "\x1b[2J[bold]x"
+    site = a_report().sites["lulea"]
+    print_report(
+        a_report(trace=evil, policy=evil, digest=evil, sites={evil: site}, refused_because={evil: 1})
+    )
+    print_comparison(compare([*runs(evil, [1, 2]), *runs(evil + "2", [2, 3])]))
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "[bold]x" in shown
+
+
+def test_a_comparison_says_what_is_better_worse_and_unclear(capsys: Capture) -> None:
+    print_comparison(
+        compare(
+            [
+                *runs("fifo", [1e6, 1.1e6, 1.2e6]),
+                *runs("thrifty", [0.9e6, 1.0e6, 1.1e6]),
+                *runs("greedy", [1.2e6, 1.3e6, 1.4e6]),
+                *runs("random", [1.3e6, 0.9e6, 1.2e6]),
+            ]
+        )
+    )
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert row_of(shown, "fifo") == ["fifo", "1.1", "GWh"]
+    assert row_of(shown, "thrifty")[1:5] == ["1", "GWh", "-100", "MWh"]
+    assert row_of(shown, "thrifty")[-1] == "better"
+    assert row_of(shown, "greedy")[-1] == "worse"
+    assert row_of(shown, "random")[-1] == "unclear"
+
+
+def test_what_is_the_same_for_all_is_told_once(capsys: Capture) -> None:
+    print_comparison(compare([*runs("fifo", [1e6, 1.1e6]), *runs("easy", [0.9e6, 1.2e6])]))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the same for all: jobs completed 5,234; jobs refused 12;" in shown
+    assert shown.count("fifo") == 2  # in the heading and under energy
+
+
+def test_one_seed_is_not_enough_to_be_sure(capsys: Capture) -> None:
+    print_comparison(compare([*runs("fifo", [1e6]), *runs("easy", [0.9e6])]))
+    shown = capsys.readouterr().out
+    assert "one seed" in shown
+    assert "better" not in shown
+
+
+def test_wide_figures_and_long_names_still_fit(capsys: Capture) -> None:
+    long = "a-policy-with-a-name-that-nobody-can-remember"
+    huge = {"cost_usd": 98_765_432.0, "useful_gpu_hours": 123_456_789.0}
+    print_comparison(compare([*runs("fifo", [1e6, 2e6]), *runs(long, [0.9e6, 2.2e6], **huge)]))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_every_metric_has_a_name_for_people(capsys: Capture) -> None:
+    print_comparison(compare([*runs("fifo", [1e6, 1e6]), *runs("easy", [1e6, 1e6])]))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count(";") >= len(METRICS) - 1

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from twin.recording import a_layout, a_report
+from wattline.twin.findings import find_carbon, find_heat, find_power, find_queue, find_utilisation
+from wattline.twin.report import Minutes
+from wattline.twin.timeline import Count, Sample, Series, Timeline
+
+
+def a_series(*, watts: float = 0.0, cap_watts: float | None = None, celsius: float | None = None) -> Series:
+    timeline = Timeline(0.0, a_layout(("ashburn",), racks=2), step_seconds=10.0)
+    timeline.note_count(Count.GPUS_BUSY, 0.0, 1000)
+    timeline.note_watts(1, 0.0, watts)
+    if cap_watts is not None:
+        timeline.note_cap(1, cap_watts)
+    if celsius is not None:
+        timeline.note_heat(1, celsius)
+    timeline.finish(10.0, Sample(site_usd=(0.0,), site_kg=(0.0,)))
+    return timeline.series()
+
+
+def test_power_names_the_feed_nearest_to_its_cap() -> None:
+    said = find_power(a_report(), a_series(watts=512e3))
+    assert said == "Peak 512 kW of 640 kW usable on ashburn/b; no cap violated"
+
+
+def test_power_is_measured_against_the_cap_of_that_moment() -> None:
+    said = find_power(a_report(cap_violation_seconds=90.0), a_series(watts=512e3, cap_watts=320e3))
+    assert said == "Peak 512 kW of 320 kW usable on ashburn/b; caps violated for 1.5 min"
+
+
+def test_heat_says_how_far_it_is_to_throttling() -> None:
+    assert find_heat(a_series(celsius=81.0)) == "Hottest GPU 81.0 °C in ashburn/r02, 4.0 K below throttling"
+    assert "throttled, its limit is 85.0 °C" in find_heat(a_series(celsius=85.0))
+    assert find_heat(a_series()) == "Nobody looked at temperatures"
+
+
+def test_utilisation_falls_back_to_what_was_recorded() -> None:
+    assert find_utilisation(a_report(), a_series()) == "79 % of 2,500 GPUs were busy while jobs arrived"
+    assert (
+        find_utilisation(a_report(utilisation=None), a_series()) == "On average 1,000 of 2,500 GPUs were busy"
+    )
+
+
+def test_the_queue_is_told_by_what_half_and_nearly_all_waited() -> None:
+    assert find_queue(a_report()) == "Half of the jobs waited at most 2.2 min, one in twenty over 2.18 h"
+    no_wait = Minutes(mean=1.0, p50=0.0, p95=6.0)
+    assert find_queue(a_report(wait_minutes=no_wait)).startswith("Half of the jobs did not wait")
+    assert find_queue(a_report(wait_minutes=Minutes.of_seconds([]))) == "No job was started"
+
+
+def test_carbon_and_cost_are_told_as_far_as_they_are_known() -> None:
+    assert find_carbon(a_report()) == "440 t of CO₂e and 139,230 USD"
+    assert find_carbon(a_report(carbon_kg=None)) == "139,230 USD"
+    assert find_carbon(a_report(carbon_kg=None, cost_usd=None)) == "Neither carbon nor cost is known"
