@@ -9,6 +9,8 @@ from wattline.state import (
     CheckpointSaved,
     Decision,
     Ending,
+    Expected,
+    Forecasted,
     Noticed,
     Place,
 )
@@ -44,18 +46,59 @@ def test_an_unknown_job_gets_the_nearest_name(ran: str, wattline: Wattline) -> N
 def test_a_waiting_job_says_what_it_lacks_and_what_would_start_it(
     writing: Writing, wattline: Wattline
 ) -> None:
-    for run in ("first", "second", "third"):
-        writing.submit(run)
-    writing.decide()
+    wait_in_line(writing)
     told = wattline("explain", "third/train", "--output", "json").json
     assert told["state"] == "waiting"
     assert told["blocked_by"]["short_by"] == 1
-    assert told["eta"] is None
-    assert "eta" in told["not_estimated"]
+    assert told["not_estimated"] == []
     assert told["verdicts"]
     text = wattline("explain", "third/train").out
     assert "third/train waits for" in text
     assert "outcome" in text, "the verdicts have a table"
+
+
+def wait_in_line(writing: Writing) -> None:
+    for run in ("first", "second", "third"):
+        writing.submit(run)
+    writing.decide()
+
+
+def test_a_waiting_job_has_an_eta_also_where_nobody_has_forecast_it_yet(
+    writing: Writing, wattline: Wattline
+) -> None:
+    wait_in_line(writing)
+    records = writing.session.store.journal.last_seq()
+    told = wattline("explain", "third/train", "--output", "json").json
+    eta = told["eta"]
+    assert told["as_of"] <= eta["p50"] <= eta["p90"]
+    assert (eta["age_seconds"], eta["samples"]) == (0.0, 16)
+    assert wattline("explain", "first/train", "--output", "json").json["eta"] is None
+    assert writing.session.store.journal.last_seq() == records, "looking writes nothing"
+
+
+def test_the_forecast_of_who_conducts_is_told_with_its_age(writing: Writing, wattline: Wattline) -> None:
+    wait_in_line(writing)
+    at = writing.now
+    starts = (Expected("third/train", at + 3600.0, None),)
+    writing.step(Forecasted(at=at, starts=starts, samples=3, horizon_seconds=7 * 86400.0))
+    told = wattline("explain", "third/train", "--output", "json").json
+    assert (told["eta"]["samples"], told["eta"]["p90"]) == (3, None)
+    assert 500 < told["eta"]["age_seconds"] < 3600, "the journal is ten minutes old"
+    assert told["not_estimated"] == ["eta.p90"]
+    text = wattline("explain", "third/train").out
+    (line,) = [line for line in text.splitlines() if line.startswith("starts ")]
+    assert "(p50), p90 not known, if nothing new arrives; forecast" in line
+
+
+def test_where_nobody_conducts_a_start_is_counted_from_when_somebody_does(
+    writing: Writing, wattline: Wattline
+) -> None:
+    wait_in_line(writing)
+    writing.session.close()
+    text = wattline("explain", "third/train").out
+    (line,) = [line for line in text.splitlines() if line.startswith("starts ")]
+    assert "(p90) after somebody goes on with it" in line
+    assert "forecast" not in line, "it was made for this answer"
 
 
 def test_why_a_job_moved_is_said_first(writing: Writing, wattline: Wattline) -> None:

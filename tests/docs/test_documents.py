@@ -19,7 +19,9 @@ from wattline.spec import (
     FacilityDocument,
     Faults,
     Pipeline,
+    Plan,
     Policy,
+    Scenario,
     parse_document,
 )
 from wattline.spec.source import parse_source
@@ -31,6 +33,8 @@ KINDS: dict[str, type[BaseModel]] = {
     "facility": FacilityDocument,
     "policy": Policy,
     "faults": Faults,
+    "plan": Plan,
+    "scenario": Scenario,
 }
 BLOCKS = re.findall(r"^```yaml *(.*?)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 

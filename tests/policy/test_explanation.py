@@ -8,7 +8,7 @@ import pytest
 
 from building import MONDAY, Hall, a_device, a_job, a_ladder, a_link, a_policy, a_site, a_world, kinds
 from wattline.policy import Explanation, explain
-from wattline.state import Ending, JobRequest, JobState
+from wattline.state import Ending, Expected, Forecasted, JobRequest, JobState
 
 
 def explained(hall: Hall, request: JobRequest) -> Explanation:
@@ -46,6 +46,44 @@ def test_nobody_has_estimated_when_it_starts_and_that_is_said() -> None:
     found = explained(a_tight_hall(), a_job(gpus=8))
     assert found.eta is None
     assert found.not_estimated == ("eta",)
+
+
+def forecast(hall: Hall, job: str, p50: float | None, p90: float | None) -> None:
+    """Of half a minute ago."""
+    at = hall.at - 30.0
+    starts = (Expected(job, p50, p90),)
+    hall.fold(Forecasted(at=at, starts=starts, samples=16, horizon_seconds=3600.0))
+
+
+def test_a_forecast_says_when_it_starts_and_how_old_it_is() -> None:
+    hall = a_tight_hall()
+    hall.submit(a_job(gpus=8))
+    forecast(hall, "r1/train", hall.at + 60, hall.at + 600)
+    found = explain(hall.snapshot(), hall.policy, "r1/train")
+    assert found.eta is not None
+    assert (found.eta.p50, found.eta.p90) == (hall.at + 60, hall.at + 600)
+    assert (found.eta.age_seconds, found.eta.samples) == (30.0, 16)
+    assert found.not_estimated == ()
+
+
+def test_what_a_forecast_could_not_tell_is_named() -> None:
+    hall = a_tight_hall()
+    hall.submit(a_job(gpus=8))
+    forecast(hall, "r1/train", hall.at + 60, None)
+    assert explain(hall.snapshot(), hall.policy, "r1/train").not_estimated == ("eta.p90",)
+
+
+def test_a_blocked_job_has_an_eta_and_one_that_runs_or_was_asked_to_stay_needs_none() -> None:
+    hall = a_world()
+    hall.submit(a_job("r1/train"), a_job("r1/eval", after=("r1/train",)))
+    assert explain(hall.snapshot(), hall.policy, "r1/eval").not_estimated == ("eta",)
+    forecast(hall, "r1/eval", hall.at + 60, hall.at + 600)
+    assert explain(hall.snapshot(), hall.policy, "r1/eval").eta is not None
+    hall.asked("r1/eval", "pause")
+    hall.obey(hall.decide())
+    for job in ("r1/train", "r1/eval"):
+        found = explain(hall.snapshot(), hall.policy, job)
+        assert (found.eta, found.not_estimated) == (None, ())
 
 
 def test_an_offered_cap_really_starts_the_job() -> None:

@@ -403,3 +403,144 @@ def test_a_job_that_moves_takes_its_share_of_the_quota_along() -> None:
     policy = a_policy(teams={"nlp": {"quota": {"gpu_hours": 600}}})
     hall = a_hall(ladder=a_ladder({"migrate": "any"}), policy=policy)
     assert kinds(turn(hall, 1.2)) == [("pause", "r1/train")]
+
+
+# Heat that leaves no time for one rung after the other.
+
+SLOW_LADDER = a_ladder({"cap_power": "90%"}, {"cap_power": "40%"}, {"shrink_batch": "50%"}, {"pause": "1h"})
+
+
+def a_hot_hall(*jobs: str, ladder: tuple[Rung, ...] = SLOW_LADDER, **asks: object) -> Hall:
+    hall = a_hall(*jobs, ladder=ladder, policy=a_policy(thresholds={"jobs_per_response": 1}), **asks)
+    hall.wait(1)
+    draw(hall, 0.5)
+    return hall
+
+
+def heat(hall: Hall, *, die_celsius: float, flow: float | None = None, supply: float | None = None) -> None:
+    for node in hall.state.plant.nodes_of_site["zurich"]:
+        hall.read(f"{hall.state.plant.spots[node].node.name}/gpu0", "gpu_celsius", die_celsius)
+        hall.read(f"{hall.state.plant.spots[node].node.name}/gpu0", "gpu_watts", 400.0)
+    if flow is not None:
+        hall.read("zurich/loop", "flow_fraction", flow)
+        hall.read("zurich/loop", "coolant_celsius", 60.0)
+    if supply is not None:
+        hall.read("zurich/loop", "supply_celsius", supply)
+        hall.read("zurich/loop", "coolant_celsius", supply)
+
+
+def test_where_dies_throttle_within_seconds_all_jobs_leave_at_once() -> None:
+    """Nothing flows: that even 160 W are too much would show after half a minute, which is too late."""
+    hall = a_hot_hall("r1/train", "r2/train", "r3/train")
+    heat(hall, die_celsius=80.0, flow=0.0)
+    decision = hall.decide()
+    assert kinds(decision) == [("pause", f"r{n}/train") for n in (1, 2, 3)]
+    assert {action.rung for action in decision.actions} == {3}
+
+
+def test_of_the_rungs_that_are_left_the_mildest_that_is_enough_is_taken_at_once() -> None:
+    """At 58 °C supply 400 W end at 98 °C and 360 W at 94, but 160 W at 74: 85 is the limit."""
+    hall = a_hot_hall("r1/train", "r2/train")
+    heat(hall, die_celsius=84.0, supply=58.0)
+    decision = hall.decide()
+    assert [(action.kind, action.fraction) for action in decision.actions] == [
+        (ActionKind.CAP_POWER, 0.4),
+        (ActionKind.CAP_POWER, 0.4),
+    ]
+
+
+def test_a_rung_that_is_enough_is_given_its_time_even_while_dies_are_still_hot() -> None:
+    hall = a_hot_hall()
+    heat(hall, die_celsius=84.0, supply=58.0)
+    hall.obey(hall.decide())
+    hall.wait(5)
+    draw(hall, 0.5)
+    heat(hall, die_celsius=86.0, supply=58.0)
+    assert kinds(hall.decide()) == []
+
+
+def test_a_rung_that_turns_out_too_little_is_not_waited_for() -> None:
+    hall = a_hot_hall()
+    heat(hall, die_celsius=84.0, supply=58.0)
+    hall.obey(hall.decide())
+    hall.wait(5)
+    draw(hall, 0.5)
+    heat(hall, die_celsius=84.0, flow=0.0)
+    assert kinds(hall.decide()) == [("pause", "r1/train")]
+
+
+def test_heat_that_leaves_minutes_is_answered_a_rung_and_a_job_at_a_time() -> None:
+    hall = a_hot_hall("r1/train", "r2/train")
+    heat(hall, die_celsius=40.0, supply=58.0)
+    assert kinds(hall.decide()) == [("cap_power", "r1/train")]
+
+
+def test_a_job_that_cannot_leave_takes_the_last_rung_it_can() -> None:
+    hall = a_hot_hall(checkpoints=False)
+    heat(hall, die_celsius=80.0, flow=0.0)
+    assert kinds(hall.decide()) == [("shrink_batch", "r1/train")]
+
+
+# What a rung frees is what is drawn, where it is drawn.
+
+
+def a_paired_hall(*jobs: str, **feeds: float) -> Hall:
+    """Racks on A and B; each GPU draws 400 W, half of it from either side."""
+    hall = a_world(
+        a_site(nodes=8, gpus=2, feeds_watts=(1e5, 1e5), redundant=True, telemetry="emulated"),
+        policy=a_policy(thresholds={"jobs_per_response": 100}),
+    )
+    read_feeds(hall, 0.0)
+    ladder = a_ladder({"cap_power": "50%"})
+    hall.run(*(a_job(name, gpus=2, ladder=ladder, checkpoints=True) for name in jobs))
+    for feed, cap_watts in feeds.items():
+        hall.read(f"zurich/feed-{feed}", "cap_watts", cap_watts)
+    hall.wait(1)
+    return hall
+
+
+def read_feeds(hall: Hall, watts: float, feeds: str = "ab") -> None:
+    hall.read("zurich/r1", "rack_watts", watts)
+    hall.read("zurich/loop", "loop_heat_watts", watts)
+    for feed in feeds:
+        hall.read(f"zurich/feed-{feed}", "supply_watts", watts / len(feeds))
+
+
+def test_a_side_of_a_pair_is_relieved_by_half_of_what_its_jobs_free() -> None:
+    """Feed A is 300 W over; a job that halves its 800 W takes 200 W off each side, so two must."""
+    names = [f"r{n}/train" for n in range(1, 9)]
+    hall = a_paired_hall(*names, a=2900.0)
+    read_feeds(hall, 6400.0)
+    assert kinds(hall.decide()) == [("cap_power", name) for name in names[:2]]
+
+
+def test_the_side_that_is_left_is_relieved_by_all_of_it() -> None:
+    names = [f"r{n}/train" for n in range(1, 9)]
+    hall = a_paired_hall(*names, a=0.0, b=6100.0)
+    read_feeds(hall, 6400.0, feeds="b")
+    assert kinds(hall.decide()) == [("cap_power", names[0])]
+
+
+def test_jobs_that_draw_little_free_little() -> None:
+    """A cap of 200 W frees nothing of a GPU that draws 150; the job that draws 400 is the one that helps."""
+    hall = a_paired_hall("r1/train", "r2/train", a=600.0)
+    places = {name: hall.job(name).place.nodes[0][0] for name in ("r1/train", "r2/train")}  # type: ignore[union-attr]
+    hall.read(f"{places['r1/train']}/gpu0", "gpu_watts", 150.0)
+    hall.read(f"{places['r2/train']}/gpu0", "gpu_watts", 400.0)
+    read_feeds(hall, 1220.0)
+    assert ("cap_power", "r2/train") in kinds(hall.decide())
+
+
+def test_a_side_whose_meter_is_silent_counts_half_of_what_was_promised() -> None:
+    """3200 W were promised; A may carry 2000 and is not read any more, while B is there."""
+    names = [f"r{n}/train" for n in range(1, 5)]
+    hall = a_paired_hall(*names, a=2000.0, b=2000.0)
+    read_feeds(hall, 3200.0)
+    assert kinds(hall.decide()) == []
+    hall.wait(60)
+    hall.read("zurich/r1", "rack_watts", 3200.0)
+    hall.read("zurich/loop", "loop_heat_watts", 3200.0)
+    hall.read("zurich/feed-b", "supply_watts", 1600.0)
+    assert kinds(hall.decide()) == []
+    hall.read("zurich/feed-b", "cap_watts", 0.0)
+    assert kinds(hall.decide()) != []

@@ -39,6 +39,8 @@ from wattline.state import (
     Decision,
     Ending,
     Event,
+    Expected,
+    Forecasted,
     JobRequest,
     JobState,
     Measured,
@@ -231,13 +233,20 @@ class History:
         jobs = [*self.hall.state.jobs, "nobody/train"]
         return Asked(at=self.hall.at, job=jobs[first % len(jobs)], want=_WORDS[second % len(_WORDS)])
 
+    def _forecast(self, first: int, second: int) -> Event:
+        """Of all jobs there are, sensible or not; now and then an old one comes late."""
+        at = self.hall.at - (20.0 if second % 7 == 6 else 0.0)
+        late = None if first % 3 == 0 else at + first
+        starts = tuple(Expected(job, at + second, late) for job in self.hall.state.jobs)
+        return Forecasted(at=at, starts=starts, samples=second, horizon_seconds=600.0)
+
     def _again(self, first: int, _second: int) -> Event | None:
         """Something that was told already is told again, however late."""
         return self.told[first % len(self.told)] if self.told else None
 
 
 _KINDS = ("submit", "submit", "answer", "answer", "answer", "answer", "end", "progress", "read", "meter",
-          "meter", "meter", "ask", "wait", "wait", "again")  # fmt: skip
+          "meter", "meter", "ask", "wait", "wait", "again", "forecast")  # fmt: skip
 moves = st.lists(
     st.tuples(st.sampled_from(_KINDS), st.integers(0, 39), st.integers(0, 39), st.booleans()),
     min_size=10,

@@ -26,6 +26,8 @@ from wattline.state import (
     CheckpointSaved,
     Ending,
     Event,
+    Expected,
+    Forecasted,
     JobState,
     Measured,
     Progressed,
@@ -282,3 +284,45 @@ def test_a_dump_of_another_version_is_not_loaded() -> None:
     data = dump_state(hall.state).replace(b'"version":2', b'"version":3')
     with pytest.raises(SnapshotUnusableError, match="is of version 3, this code reads 2"):
         load_state(hall.state.plant.facility, data)
+
+
+def a_forecast(at: float, *jobs: str) -> Forecasted:
+    starts = tuple(Expected(job, at + 60.0, None) for job in jobs)
+    return Forecasted(at=at, starts=starts, samples=8, horizon_seconds=3600.0)
+
+
+def test_the_last_forecast_is_kept_hashed_and_dumped() -> None:
+    hall = a_world()
+    hall.submit(a_job())
+    before = hall.state.digest()
+    later, earlier = a_forecast(hall.at, "r1/train"), a_forecast(hall.at - 9.0, "r1/train")
+    hall.fold(later, earlier)
+    assert hall.state.forecast == later
+    assert hall.state.digest() != before
+    loaded = load_state(hall.state.plant.facility, dump_state(hall.state))
+    assert loaded.forecast == later
+    assert hall.snapshot().expected("r1/train") == later.starts[0]
+
+
+def test_a_forecast_survives_the_journal_as_it_was() -> None:
+    forecast = a_forecast(MONDAY, "r1/train", "r2/train")
+    decode = msgspec.json.Decoder(Event).decode
+    assert decode(msgspec.json.encode(forecast)) == forecast
+
+
+def test_a_forecast_says_nothing_of_a_job_that_has_run_since_or_came_later() -> None:
+    hall = a_world()
+    hall.submit(a_job(), a_job("r2/train"))
+    hall.fold(a_forecast(hall.at, "r1/train"))
+    assert hall.snapshot().expected("r2/train") is None
+    hall.wait(1)
+    hall.obey(hall.decide())
+    hall.ended("r1/train", Ending.LOST)
+    assert hall.job().state is JobState.WAITING
+    assert hall.snapshot().expected("r1/train") is None
+
+
+def test_under_other_documents_the_forecast_is_void() -> None:
+    hall = a_world()
+    hall.fold(a_forecast(hall.at, "r1/train"), adopted(hall.at))
+    assert hall.state.forecast is None

@@ -54,6 +54,11 @@ def test_equal_policies_do_not_differ_clearly() -> None:
     assert (standing.difference, standing.low, standing.high, standing.is_clear) == (0, 0, 0, False)
 
 
+def test_sums_that_differ_in_their_last_digits_do_not_differ() -> None:
+    standing = energy_of(compare([*runs("fifo", [0.3, 6e3]), *runs("copy", [0.1 + 0.2, 6e3 + 1e-8])]), "copy")
+    assert (standing.difference, standing.low, standing.high, standing.is_clear) == (0, 0, 0, False)
+
+
 def test_one_seed_gives_a_difference_and_no_interval() -> None:
     compared = compare([*runs("fifo", [5]), *runs("easy", [4])])
     standing = energy_of(compared, "easy")

@@ -49,6 +49,6 @@ def test_the_queue_is_told_by_what_half_and_nearly_all_waited() -> None:
 
 
 def test_carbon_and_cost_are_told_as_far_as_they_are_known() -> None:
-    assert find_carbon(a_report()) == "440 t of CO₂e and 139,230 USD"
-    assert find_carbon(a_report(carbon_kg=None)) == "139,230 USD"
+    assert find_carbon(a_report()) == "440 t of CO₂e and 139,230 USD for energy"
+    assert find_carbon(a_report(carbon_kg=None)) == "139,230 USD for energy"
     assert find_carbon(a_report(carbon_kg=None, cost_usd=None)) == "Neither carbon nor cost is known"

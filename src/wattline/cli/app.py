@@ -13,6 +13,7 @@ from wattline import __version__
 from wattline.cli.app_data import data_app
 from wattline.cli.app_facility import facility_app
 from wattline.cli.app_release import release_app
+from wattline.cli.app_twin import twin_app
 from wattline.cli.options import Output, OutputOption
 from wattline.errors import WattlineError
 
@@ -159,6 +160,7 @@ def logs(
 app.add_typer(release_app)
 app.add_typer(facility_app, name="facility")
 app.add_typer(data_app, name="data")
+app.add_typer(twin_app, name="twin")
 
 
 def run_app() -> None:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+
 from wattline.cli.explain_text import show_explained
-from wattline.cli.finding import find_jobs, open_view
-from wattline.cli.printing import iso, print_json, stdout_console
+from wattline.cli.finding import View, find_jobs, open_view
+from wattline.cli.printing import iso, plain, print_json, stdout_console
 from wattline.cli.standing import state_of
 from wattline.cli.story import Entry, tell_story, why_moved
-from wattline.policy import Explanation, explain
-from wattline.state import Snapshot
+from wattline.control import look_ahead
+from wattline.policy import Eta, Explanation, explain
+from wattline.spec import Policy
+from wattline.state import Job, Noticed, Snapshot
+
+# Somebody waits for the answer.
+_FORECAST_SECONDS = 2.0
 
 
 def explain_job(name: str | None, *, as_json: bool) -> int:
     with open_view() as view:
         run, jobs = find_jobs(view.state, name)
         whole_run = name is None or name == run.run
-        snapshot, policy = Snapshot(view.state, view.at), view.session.policy()
+        policy = view.session.policy()
+        _look_ahead(view, policy, jobs)
+        snapshot = Snapshot(view.state, view.at)
         explained = [explain(snapshot, policy, job.id) for job in jobs]
         story = tell_story(view, run, jobs)
         if not as_json:
@@ -35,13 +45,29 @@ def explain_job(name: str | None, *, as_json: bool) -> int:
     return 0
 
 
+def _look_ahead(view: View, policy: Policy, jobs: Iterable[Job]) -> None:
+    """Forecast here where nobody conducts, or where who does has not yet; nothing of it is written down."""
+    snapshot = Snapshot(view.state, view.at)
+    awaited = [job.id for job in jobs if job.will_start]
+    known = view.writer is not None and all(snapshot.expected(job_id) is not None for job_id in awaited)
+    if not awaited or known:
+        return
+    from wattline.twin.forecast import TwinForecaster
+
+    found = look_ahead(TwinForecaster(budget_seconds=_FORECAST_SECONDS), view.state, policy, view.at)
+    if isinstance(found, Noticed):
+        sys.stderr.write(f"wattline: {plain(found.say)}\n")
+    elif found is not None:
+        view.state.fold([found])
+
+
 def _describe(explained: Explanation, story: list[Entry]) -> dict[str, object]:
     return {
         "job": explained.job,
         "state": explained.state,
         "say": explained.say,
         "blocked_by": explained.blocked_by,
-        "eta": explained.eta,
+        "eta": _describe_eta(explained.eta),
         "options": [
             {
                 "change": option.change,
@@ -59,6 +85,18 @@ def _describe(explained: Explanation, story: list[Entry]) -> dict[str, object]:
         ],
         "not_estimated": explained.not_estimated,
         "history": [_describe_entry(entry) for entry in story if entry.job in ("", explained.job)],
+    }
+
+
+def _describe_eta(eta: Eta | None) -> dict[str, object] | None:
+    if eta is None:
+        return None
+    return {
+        "p50": iso(eta.p50),
+        "p90": iso(eta.p90),
+        "age_seconds": eta.age_seconds,
+        "samples": eta.samples,
+        "horizon_seconds": eta.horizon_seconds,
     }
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from wattline.actuators import EmulatedActuator
 from wattline.cli.session import LEASE_SECONDS, Session, user
-from wattline.control import step
+from wattline.control import Outlook, step
 from wattline.engines import LocalEngine
 from wattline.errors import WattlineError
 from wattline.facility import Facility
@@ -18,8 +18,10 @@ from wattline.spec import Fault
 from wattline.state import ENDED, Asked, Decision, Event, Run, RunConcluded, RunSubmitted, State
 from wattline.store.steps import StepJournal, read_steps
 from wattline.telemetry import EmulatedFacility, Reading, nvml_readings
+from wattline.twin.forecast import TwinForecaster
 
 _SNAPSHOT_EVERY_SECONDS = 60.0
+_FORECAST_SECONDS = 0.25  # the loop stands still meanwhile
 
 
 class Watcher(Protocol):
@@ -46,6 +48,7 @@ class Conductor:
         self._whole = False  # whether the state is the one that the journal leads to
         self._turned: tuple[Sequence[Event], Decision] | None = None
         self._hears_others = True
+        self._outlook = Outlook(TwinForecaster(budget_seconds=_FORECAST_SECONDS))
         self._pending: list[Event] = [session.adopt(facility_digest, policy_digest, time.time())]
         assert session.state is not None
         self.state = session.state
@@ -89,6 +92,7 @@ class Conductor:
         """The loop's journal; what is written is shown once the turn is over."""
         self._journal.append(events, digest, decision)
         self._turned = (events, decision)
+        self._outlook.hear(events)
 
     def _show(self) -> None:
         if self._turned is not None:
@@ -96,7 +100,11 @@ class Conductor:
             self._turned = None
 
     def rest(self, decision: Decision) -> None:
-        """Until something happens or is due."""
+        """Until something happens or is due; a calm moment is used to look ahead where that is due."""
+        if not (self._pending or decision.actions or decision.restless or self.state.flights):
+            found = self._outlook.look(self.state, self._policy, self.world.now())
+            if found is not None:
+                self._pending.append(found)
         self.world.sleep_until(self.world.now() if self._pending else decision.due_at)
 
     def abandon(self) -> None:

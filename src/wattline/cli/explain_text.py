@@ -12,7 +12,7 @@ from wattline.cli.printing import clock, columns, plain
 from wattline.cli.standing import where
 from wattline.cli.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
 from wattline.cli.summary import lost_seconds
-from wattline.policy import Explanation
+from wattline.policy import Eta, Explanation
 from wattline.state import Job, JobState, Outcome, Run, Verdict
 from wattline.units import format_celsius, format_named, format_seconds, format_watts, unit_of
 
@@ -75,11 +75,13 @@ def _show_job(console: Console, view: View, job: Job, explained: Explanation, st
     console.print(Text.assemble((job.id, "bold"), f": {explained.state}", f"{_since(view, job)}"))
     if explained.state in _UNDECIDED:
         console.print(plain(explained.say))
+        _show_eta(console, view, explained.eta)
         _show_options(console, view, explained)
         _show_verdicts(console, explained.verdicts)
         return
     if explained.say and explained.state not in _SELF_EVIDENT:
         console.print(plain(explained.say))
+    _show_eta(console, view, explained.eta)
     for move, origin, why in why_moved([entry for entry in story if entry.job == job.id], story):
         route = f"{origin} → {move.site} at {clock(move.at)}"
         console.print(Text.assemble(("why it moved ", "bold magenta"), f"{route}: {plain(why)}"))
@@ -105,6 +107,25 @@ def _since(view: View, job: Job) -> str:
         return f" at {clock(job.ended_at)}"
     place = f", {where(job.place)}" if job.place is not None else ""
     return f" for {format_seconds(max(0.0, view.at - job.since))}{place}"
+
+
+def _show_eta(console: Console, view: View, eta: Eta | None) -> None:
+    if eta is not None:
+        aged = f"; forecast {format_seconds(round(eta.age_seconds))} ago" if eta.age_seconds >= 1 else ""
+        console.print(f"{_expect(view, eta)}, if nothing new arrives{aged}")
+
+
+def _expect(view: View, eta: Eta) -> str:
+    """By the clock while somebody conducts; else counted from when somebody goes on with it."""
+
+    def when(at: float) -> str:
+        return clock(at) if view.writer is not None else format_seconds(round(max(0.0, at - view.at)))
+
+    if eta.p50 is None:
+        return f"not expected to start within {format_seconds(eta.horizon_seconds)}"
+    p90 = f"{when(eta.p90)} (p90)" if eta.p90 is not None else "p90 not known"
+    later = "" if view.writer is not None else " after somebody goes on with it"
+    return f"starts {when(eta.p50)} (p50), {p90}{later}"
 
 
 def _show_options(console: Console, view: View, explained: Explanation) -> None:

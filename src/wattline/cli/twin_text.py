@@ -83,6 +83,7 @@ def print_comparison(comparison: Comparison) -> None:
         return
     console.print("± spans a 95 % confidence interval over seeds (Student's t, paired by seed);", style="dim")
     console.print("of twenty such intervals, about one excludes zero by chance", style="dim")
+    console.print("seeds change truth, meters and what jobs draw: not which jobs come, or when", style="dim")
 
 
 def _figures(groups: Sequence[Group]) -> Table:
@@ -115,8 +116,9 @@ def _table(*names: str) -> Table:
 
 def _is_same(contest: Contest) -> bool:
     """With every seed, not only on average; also where nobody knows, and nothing can be set side by side."""
-    base, *others = contest.standings
-    return all(each.mean == base.mean and not each.difference and each.low == each.high for each in others)
+    if all(standing.mean is None for standing in contest.standings):
+        return True
+    return all(each.difference == 0.0 and each.low == each.high for each in contest.standings[1:])
 
 
 def _add_contest(table: Table, contest: Contest) -> None:

@@ -9,7 +9,6 @@ from wattline.policy import decide as decide_by_policy
 from wattline.spec.policy import Policy
 from wattline.state import Decision, Snapshot, State
 
-
 Decide = Callable[[Snapshot, Policy], Decision]
 
 

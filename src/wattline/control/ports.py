@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from wattline.state import Action, Decision, Event
+from wattline.spec.policy import Policy
+from wattline.state import Action, Decision, Event, Forecasted, State
 
 
 class World(Protocol):
@@ -32,3 +33,11 @@ class Journal(Protocol):
     """Remembers a step before it is acted on, so that a crash can be explained."""
 
     def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None: ...
+
+
+class Forecaster(Protocol):
+    """Looks ahead: plays the queue through with the very decisions that the loop would take."""
+
+    def forecast(self, state: State, policy: Policy, at: float) -> Forecasted | None:
+        """When everything that waits will start; None where nothing does, or nothing can be told."""
+        ...

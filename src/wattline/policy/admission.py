@@ -12,7 +12,7 @@ import msgspec
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
 from wattline.policy.placement import Choice, Where, choose_place, may_ever_fit
-from wattline.policy.power import Headroom
+from wattline.policy.power import Headroom, headroom_of
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
@@ -44,13 +44,14 @@ class Admission:
     actions: list[Action] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     stuck: list[Stopper] = field(default_factory=list)
+    unsure: list[str] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
 
 
 def admit(draft: Snapshot, policy: Policy) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
     admission = Admission()
-    headroom = Headroom(draft, policy.thresholds)
+    headroom = headroom_of(draft, policy.thresholds)
     heads = []
     for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
         where = None
@@ -68,26 +69,32 @@ def admit(draft: Snapshot, policy: Policy) -> Admission:
             head.next += 1
             if head.next < len(head.queue):
                 heapq.heappush(heads, head)
+            elif draft.is_stuck(head.queue[0][2]):  # there may be room now, and nobody took it
+                admission.unsure.append(head.queue[0][2])
     return admission
 
 
 def _loosened(draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: Stuck) -> Where:
     """Where a shape that fitted nowhere might fit now: where what was short has more room than then."""
-    plant = draft.plant
+    plant, gpus, free = draft.plant, request.gpus, draft.free_in_bays()
     bays: set[int] = set()
     for resource in draft.loosened:
-        if plant.kinds[resource] is ResourceKind.RACK:
-            bays.update(plant.bays_under[resource])
-        elif resource in stuck.short:
-            for first, like in plant.pools_under[resource]:
-                taking = taking_of(request, plant, first, request.gpus)
-                if headroom[resource] >= dict(taking.amounts).get(resource, 0):
-                    bays.update(like)
+        if plant.kinds[resource] is not ResourceKind.RACK and resource not in stuck.short:
+            continue
+        for first, like in plant.pools_under[resource]:
+            amounts = taking_of(request, plant, first, gpus).amounts
+            asked = next((amount for one, amount in amounts if one == resource), 0)
+            if headroom[resource] >= asked:
+                bays.update([bay for bay in like if free[bay] >= gpus])
     pools = {plant.bays[bay].pool for bay in bays}
     spread_pools: set[int] = set()
     if draft.loosened:
         given, relieved = draft.given_gpus, draft.relieved
-        spread_pools.update(pool for pool, most in stuck.lacking.items() if relieved or given[pool] >= most)
+        spread_pools.update(
+            pool
+            for pool, most in stuck.lacking.items()
+            if (relieved or given[pool] >= most) and draft.free_in(pool) >= gpus
+        )
     return Where(bays, pools, spread_pools)
 
 
@@ -194,7 +201,9 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     if project in head.broke and seconds >= head.broke[project]:
         return True
     choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.where)
-    verdicts = tuple(replace(verdict, job=job.id) for verdict in choice.verdicts)
+    verdicts = tuple(
+        [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
+    )
     if choice.place is not None:
         action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
         draft.issue(action)

@@ -18,27 +18,15 @@ from wattline.state import JobState, Snapshot
 
 def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
     """Jobs to judge for pressure, by name; all others are as they were."""
+    look = _Look(snapshot, thresholds)
     max_age = thresholds.reading_max_age
     found = set(snapshot.restless)
-    calm: dict[int, bool] = {}
-
-    def is_calm(loop: int) -> bool:
-        if loop not in calm:
-            calm[loop] = _is_calm(snapshot, loop, max_age)
-        return calm[loop]
-
-    def is_pressed(resource: int) -> bool:
-        over = snapshot.drawn(resource, max_age) > usable(snapshot, resource, thresholds)
-        return over or (resource in snapshot.plant.loop_of_resource and not is_calm(resource))
-
-    for resource in {*snapshot.touched_resources, *snapshot.unread_resources(max_age)}:
-        if snapshot.jobs_on(resource) and is_pressed(resource):
+    for resource in look.at_risk({*snapshot.touched_resources, *snapshot.unread_resources(max_age)}):
+        if snapshot.jobs_on(resource) and look.is_pressed(resource):
             found.update(snapshot.jobs_on(resource))
     for node in {*snapshot.touched_nodes, *snapshot.unread_nodes(max_age)}:
         jobs = snapshot.jobs_at(node)
-        if jobs and (
-            _is_hot(snapshot, node, thresholds) or not is_calm(snapshot.plant.spots[node].loop_resource)
-        ):
+        if jobs and look.is_warm(node):
             found.update(jobs)
     for job_id in snapshot.changed:
         job, claim = snapshot.job(job_id), snapshot.claim(job_id)
@@ -46,11 +34,47 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
             continue
         if (
             job.rung >= 0
-            or any(is_pressed(resource) for resource, _ in claim.amounts)
-            or any(_is_hot(snapshot, node, thresholds) for node, _ in claim.nodes)
+            or any(look.is_warm(node) for node, _ in claim.nodes)
+            or any(map(look.is_pressed, look.at_risk({resource for resource, _ in claim.amounts})))
         ):
             found.add(job_id)
     return sorted(found)
+
+
+class _Look:
+    """One look around: each loop is judged once."""
+
+    __slots__ = ("_calm", "_over", "_snapshot", "_thresholds")
+
+    def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
+        self._snapshot, self._thresholds = snapshot, thresholds
+        self._calm: dict[int, bool] = {}
+        self._over = snapshot.may_be_over(max(thresholds.power_margin, thresholds.cooling_margin))
+
+    def at_risk(self, resources: set[int]) -> set[int]:
+        """Those that may press somebody: loops, what is nearly full, and what nobody reads."""
+        if self._over is None:
+            return resources
+        snapshot, max_age = self._snapshot, self._thresholds.reading_max_age
+        unread = {one for one in resources if not snapshot.is_read(one, max_age)}
+        return (resources & self._over) | (resources & snapshot.plant.loop_of_resource.keys()) | unread
+
+    def is_pressed(self, resource: int) -> bool:
+        snapshot, thresholds = self._snapshot, self._thresholds
+        drawn = snapshot.drawn(resource, thresholds.reading_max_age)
+        if drawn > usable(snapshot, resource, thresholds):
+            return True
+        return resource in snapshot.plant.loop_of_resource and not self.is_calm(resource)
+
+    def is_calm(self, loop: int) -> bool:
+        if loop not in self._calm:
+            self._calm[loop] = _is_calm(self._snapshot, loop, self._thresholds.reading_max_age)
+        return self._calm[loop]
+
+    def is_warm(self, node: int) -> bool:
+        """Whether a node is hot, or on a loop where it may become so."""
+        loop = self._snapshot.plant.spots[node].loop_resource
+        return not self.is_calm(loop) or _is_hot(self._snapshot, node, self._thresholds)
 
 
 def next_unread_at(snapshot: Snapshot, max_age_seconds: float) -> float | None:

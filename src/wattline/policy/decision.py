@@ -34,6 +34,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         actions=actions,
         verdicts=(*response.verdicts, *recalled.verdicts, *admission.verdicts),
         stuck=tuple(admission.stuck),
+        unsure=tuple(admission.unsure),
         eased=(*response.eased, *recalled.eased),
         pressed=(*response.pressed, *recalled.pressed),
         restless=tuple(dict.fromkeys((*refused, *response.restless))),

@@ -44,12 +44,25 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     cost_delta_usd: float | None
 
 
+class Eta(msgspec.Struct, frozen=True, kw_only=True):
+    """When a job will start by the last forecast, if nothing new arrives.
+
+    None: not within the horizon, or too few samples to tell.
+    """
+
+    p50: float | None
+    p90: float | None
+    age_seconds: float
+    samples: int
+    horizon_seconds: float
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     state: JobState
     say: str
     blocked_by: BlockedBy | None
-    eta: dict[str, float] | None  # p50, p90, age_seconds
+    eta: Eta | None
     options: tuple[Option, ...]
     verdicts: tuple[Verdict, ...]
     not_estimated: tuple[str, ...]
@@ -72,15 +85,16 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
             verdicts = (pressure.presses,)
     heeded = job.asked and job.state not in ENDED
     say = f"{job.state}: asked to {job.asked}" if heeded else job.say or _describe(job)
+    eta, not_estimated = _expect(snapshot, job)
     return Explanation(
         job=job.id,
         state=job.state,
         say=say,
         blocked_by=_blocked_by(dominant(verdicts)),
-        eta=None,
+        eta=eta,
         options=(),
         verdicts=verdicts,
-        not_estimated=("eta",) if job.state is JobState.BLOCKED else (),
+        not_estimated=not_estimated,
     )
 
 
@@ -93,16 +107,34 @@ def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> 
     reason = dominant(choice.verdicts)
     options = choose_options(snapshot, policy, job) if reason is not None else ()
     say = _sentence(job, reason, options) if reason is not None else f"fits now at {choice.place}"
+    eta, not_estimated = _expect(snapshot, job)
     return Explanation(
         job=job.id,
         state=job.state,
         say=say,
         blocked_by=_blocked_by(reason),
-        eta=None,
+        eta=eta,
         options=options,
         verdicts=choice.verdicts,
-        not_estimated=("eta",),
+        not_estimated=not_estimated,
     )
+
+
+def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
+    """What the last forecast says of it, and what that leaves open."""
+    if not job.will_start:
+        return None, ()
+    forecast, expected = snapshot.forecast, snapshot.expected(job.id)
+    if forecast is None or expected is None:
+        return None, ("eta",)
+    times = {"p50": expected.p50_at, "p90": expected.p90_at}
+    eta = Eta(
+        **times,
+        age_seconds=max(0.0, snapshot.at - forecast.at),
+        samples=forecast.samples,
+        horizon_seconds=forecast.horizon_seconds,
+    )
+    return eta, tuple(f"eta.{name}" for name, at in times.items() if at is None)
 
 
 def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:

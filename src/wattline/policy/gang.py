@@ -57,15 +57,17 @@ class Spread:
         domains = [nodes for nodes in found.values() if sum(map(snapshot.gpus_free, nodes)) >= enough]
         return sorted(domains, key=min)
 
-    def places(self, pool: int) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
+    def places(self, pool: int, *, carried: bool) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
         """One arrangement in each domain, and how many GPUs it lacks: few nodes, of which few are shared.
 
-        It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, the
-        arrangement is one that shows what is short.
+        It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, or is
+        known not to be `carried`, the arrangement is one that shows what is short.
         """
         for nodes in self.domains(pool):
-            cool = [node for node in nodes if not self._is_at_limit(node)]
-            taken, lacking = self._fill(cool, _Room(spread=self))
+            taken, lacking = dict[int, int](), self.request.gpus
+            if carried:
+                cool = [node for node in nodes if not self._is_at_limit(node)]
+                taken, lacking = self._fill(cool, _Room(spread=self))
             if lacking:
                 taken, _ = self._fill(nodes, None)
             yield tuple(taken.items()) if len(taken) > 1 else (), lacking

@@ -85,7 +85,7 @@ def predict_die_now(snapshot: Snapshot, node: int, limit_celsius: float, thresho
     cooling = snapshot.plant.bays[snapshot.plant.spots[node].bay].cooling
     if read is None:
         return predict_die_resting(snapshot, cooling)
-    if snapshot.at - snapshot.node_read_at(node, read[1]) <= thresholds.reading_max_age:
+    if snapshot.is_node_read(node, read[1], thresholds.reading_max_age):
         return read[0]
     return min(limit_celsius, _predict_die_worst(snapshot, cooling, thresholds))
 
@@ -139,9 +139,9 @@ class Coolness:
         steady, limit = known
         if steady > limit:
             return None
-        if node in snapshot.conditions.node_celsius:
-            if predict_die_now(snapshot, node, limit, self._thresholds) >= limit:
-                return None
+        read = node in snapshot.conditions.node_celsius
+        if read and predict_die_now(snapshot, node, limit, self._thresholds) >= limit:
+            return None
         return steady / limit
 
     def _look_up(self, cooling: int, gpu_watts: float, loop_watts: float) -> tuple[float, float]:

@@ -11,12 +11,12 @@ from wattline.policy.attention import choose_attention
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.power import judge_amount, usable
-from wattline.policy.pressure import Pressure, judge_pressure
+from wattline.policy.pressure import Pressure, judge_pressure, predict_hottest
 from wattline.policy.price import price_rung
-from wattline.policy.relief import ladder_of, predict_relief, relief_underway
+from wattline.policy.relief import ladder_of, predict_gpu_watts, predict_relief, relief_underway
 from wattline.spec import compile_expression
 from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
-from wattline.spec.policy import Policy
+from wattline.spec.policy import Policy, Thresholds
 from wattline.state import Action, ActionKind, Claim, Job, JobState, Snapshot, Verdict, claim_of
 
 _KINDS = {
@@ -28,6 +28,8 @@ _KINDS = {
 }
 _REVERSIBLE = frozenset({RungKind.CAP_POWER, RungKind.SHRINK_BATCH})
 _NEEDS_CHECKPOINT = frozenset({RungKind.PAUSE, RungKind.MIGRATE})
+# A rung may turn out to be too little: there must be time for one more.
+_RUNGS_IN_TIME = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Step:
     job: Job
     action: Action
     verdict: Verdict
+    urgent: bool  # its GPUs throttle before one rung could be tried after the other
 
 
 @dataclass(slots=True)
@@ -69,37 +72,43 @@ def respond(draft: Snapshot, policy: Policy) -> Response:
         if job.clear_since is not None:
             response.pressed.append(job.id)
         settled_at = job.rung_at + policy.thresholds.settle
-        if job.rung >= 0 and draft.at < settled_at:
+        settling = job.rung >= 0 and draft.at < settled_at
+        urgent = is_urgent(pressure, policy.thresholds)
+        if settling and not (urgent and not _is_enough(draft, policy, job, job.rung)):
             response.looks.append(settled_at)
             continue
-        step = _next_step(draft, policy, job, pressure)
+        step = _next_step(draft, policy, job, pressure, urgent=urgent)
         verdict = msgspec.structs.replace(pressure.presses, job=job.id)
         if step is None:
             verdict = msgspec.structs.replace(verdict, say="no rung of its ladder is left")
             response.verdicts += [verdict] if changed(job, (verdict,)) else []
             response.looks.append(draft.at + policy.thresholds.settle)
         else:
-            steps.append(Step(job, step, verdict))
+            steps.append(Step(job, step, verdict, urgent))
     _take(draft, policy, steps, response)
     return response
 
 
 def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response) -> None:
-    """The cheapest steps first, until what they free makes up for what is missing."""
+    """The cheapest steps first, until what they free makes up for what is missing.
+
+    Where GPUs are about to throttle, nobody's step makes up for another's: all who must, do.
+    """
     thresholds = policy.thresholds
     missing: dict[str, float] = {}
     taken = 0
-    steps.sort(key=lambda step: (step.action.lost_gpu_seconds, step.job.id))
+    steps.sort(key=lambda step: (not step.urgent, step.action.lost_gpu_seconds, step.job.id))
     for step in steps:
         subject, short = step.verdict.subject, step.verdict.short_by
         if short is not None and subject not in missing:
             missing[subject] = short[0] - relief_underway(draft, policy, subject)
-        if taken >= thresholds.jobs_per_response or missing.get(subject, 1.0) <= 0:
+        enough = taken >= thresholds.jobs_per_response or missing.get(subject, 1.0) <= 0
+        if enough and not step.urgent:
             response.looks.append(draft.at + thresholds.settle)
             continue
         if subject in missing:
             missing[subject] -= predict_relief(draft, policy, step.job, step.action.rung, subject)
-        taken += 1
+        taken += not step.urgent
         draft.issue(step.action)
         response.actions.append(step.action)
         response.verdicts.append(step.verdict)
@@ -112,6 +121,12 @@ def _watch(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, respon
         response.looks.append(draft.at + seconds - policy.thresholds.throttle_horizon)
     if seconds is not None or job.rung >= 0:
         response.restless.append(job.id)
+
+
+def is_urgent(pressure: Pressure, thresholds: Thresholds) -> bool:
+    """Whether heat leaves no time to see what a rung does and, if it was too little, for the next to work."""
+    seconds = pressure.seconds_to_throttle
+    return seconds is not None and seconds < _RUNGS_IN_TIME * thresholds.settle
 
 
 def choose_rung(
@@ -148,8 +163,15 @@ def choose_elsewhere(draft: Snapshot, policy: Policy, job: Job, rung: Rung) -> C
     return choice if choice.place is not None else None
 
 
-def _next_step(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure) -> Action | None:
+def _next_step(
+    draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, *, urgent: bool
+) -> Action | None:
     chosen = choose_rung(draft, policy, job, pressure.values(), job.rung)
+    while urgent and chosen is not None and not _is_enough(draft, policy, job, chosen[0]):
+        further = choose_rung(draft, policy, job, pressure.values(), chosen[0])
+        if further is None:
+            break
+        chosen = further
     if chosen is None or pressure.presses is None:
         return None
     index, rung = chosen
@@ -161,6 +183,20 @@ def _next_step(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure) ->
         lost_gpu_seconds=price_rung(draft, job, rung),
         because=pressure.presses.sentence(),
     )
+
+
+def _is_enough(draft: Snapshot, policy: Policy, job: Job, index: int) -> bool:
+    """Whether a job's GPUs, on this rung, end below their limit, or leave enough time to look again."""
+    claim, ladder = draft.claim(job.id), ladder_of(job, policy)
+    if claim is None or index >= len(ladder):
+        return True
+    gpu_watts = predict_gpu_watts(draft, policy, claim, ladder[index])
+    forecast = predict_hottest(draft, claim, policy.thresholds, gpu_watts)
+    if forecast is None or forecast.seconds_to_throttle is None:
+        return True
+    steady_celsius = forecast.steady_celsius
+    cools = steady_celsius is not None and steady_celsius <= forecast.limit_celsius
+    return cools or forecast.seconds_to_throttle >= _RUNGS_IN_TIME * policy.thresholds.settle
 
 
 def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:

@@ -13,6 +13,14 @@ _QUANTITIES = (("gpu_hours", "gpu_hours"), ("usd", "usd"), ("kwh", "kwh"), ("kg_
 
 def judge_permission(snapshot: Snapshot, request: JobRequest, policy: Policy) -> list[Verdict]:
     """What the policy says of the request itself, wherever it would run."""
+    if (
+        request.max_duration_seconds is None
+        and not request.gpu_models
+        and request.project not in policy.teams
+    ):
+        known = policy.classes.get(request.scheduling_class)
+        if known is None or known.max_duration is None:  # the common case asks nothing but the rules
+            return _judge_rules(snapshot, request, policy)
     return [
         *_judge_duration(request, policy),
         *_judge_instance_type(request, policy),

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from wattline.policy.gang import ONE_NODE, Spread
 from wattline.policy.heat import Coolness, judge_heat
 from wattline.policy.permission import allowed_models, judge_budget
-from wattline.policy.power import Headroom, judge_claim
-from wattline.spec.policy import Policy, Weights
+from wattline.policy.power import Headroom, RackRoom, headroom_of, judge_claim
+from wattline.spec.policy import Policy
 from wattline.state import (
     Claim,
     JobRequest,
@@ -34,7 +34,7 @@ from wattline.state.claim import saving_of, taking_of
 from wattline.units import SECONDS_PER_HOUR
 
 # Placement looks at this many feasible places of a pool before it takes the best of them.
-_ENOUGH = 6
+_ENOUGH = 4
 # What another arrangement of the same GPUs may change.
 _ARRANGED = frozenset({ResourceKind.RACK, ResourceKind.SUPPLY, ResourceKind.LOOP, "heat.throttle"})
 # Where a job set no end, places are compared over this long.
@@ -83,6 +83,8 @@ class _Search:
     closest: Nodes = ()
     closest_distance: float = math.inf
     short: set[int] = field(default_factory=set)
+    # By pool, the roomiest rack that did not carry so many GPUs, with a node of it.
+    passed_over: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def weigh(
         self, nodes: Nodes, amounts: Iterable[tuple[int, int]], warmth: float | None, cost: float
@@ -139,7 +141,7 @@ class _Search:
         snapshot, policy, request = self.snapshot, self.policy, self.request
         place = self.place(nodes)
         claim = claim_of(request, place, snapshot.plant, self.power_fraction)
-        verdicts = judge_claim(snapshot, claim, policy.thresholds)
+        verdicts = judge_claim(snapshot, claim, policy.thresholds, request.job)
         verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
         if request.project in policy.teams:
             peak_watts = _peak_watts(snapshot, request, place, self.power_fraction)
@@ -186,21 +188,25 @@ def choose_place(
         request,
         power_fraction,
         near,
-        Headroom(snapshot, policy.thresholds),
+        headroom_of(snapshot, policy.thresholds),
         Coolness(snapshot, request, policy.thresholds),
     )
     hours = (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
     spreads = request.gpus > 1 and request.locality not in ONE_NODE
     lacking: dict[int, int] = {}
-    for each, pool in pools_for(snapshot.plant, policy, request, sites, power_fraction):
+    pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
+    standard = request.gpus > 0 and request.peak_watts is None and power_fraction == 1.0
+    full = RackRoom.of(snapshot, policy.thresholds) if standard else None
+    for each, pool in pools:
         cost = each * hours
         if search.best_score <= cost:
             break  # what is left costs more, however roomy it is
         tried = 0
         if where is None or pool in where.pools:
-            tried = _weigh_single(search, pool, cost, None if where is None else where.bays)
-        if spreads and tried < _ENOUGH and (where is None or pool in where.spread_pools):
-            lacking[pool] = _weigh_gangs(search, pool, cost, tried, quick=where is not None)
+            tried = _weigh_single(search, pool, cost, None if where is None else where.bays, full)
+        # A job that fits on one node is not spread over several.
+        if spreads and not tried and (where is None or pool in where.spread_pools):
+            lacking[pool] = _weigh_gangs(search, pool, cost, quick=where is not None)
     if search.best:
         place = search.place(search.best)
         return Choice(
@@ -212,6 +218,10 @@ def choose_place(
     if request.peak_watts is not None:
         # A GPU that is given back may make room for more than one that draws less.
         lacking = dict.fromkeys(lacking, 0)
+    if where is None:  # a rack that was passed over may be what comes closest
+        for _, node in search.passed_over.values():
+            taking = taking_of(request, snapshot.plant, node, request.gpus)
+            search.weigh(((node, request.gpus),), taking.amounts, 0.0, 0.0)
     verdicts: tuple[Verdict, ...] = ()
     if search.closest and (where is None or request.project in policy.teams):
         verdicts = search.judge(search.closest)
@@ -220,12 +230,22 @@ def choose_place(
     return Choice(place=None, verdicts=verdicts, short=frozenset(search.short), lacking_gpus=lacking)
 
 
-def _weigh_single(search: _Search, pool: int, cost: float, bays: Collection[int] | None) -> int:
-    """Weigh places on one node, tightest fit first; how many were found to fit."""
+def _weigh_single(
+    search: _Search, pool: int, cost: float, bays: Collection[int] | None, full: RackRoom | None
+) -> int:
+    """Weigh places on one node, tightest fit first; how many were found to fit.
+
+    `full` passes over racks that are known not to carry so many GPUs at their limit.
+    """
     snapshot, request, plant = search.snapshot, search.request, search.snapshot.plant
-    gpus, coolness = request.gpus, search.coolness
+    gpus, coolness, headroom = request.gpus, search.coolness, search.headroom
     saving = saving_of(request, plant.pools[pool][0], plant)
-    fitting = 0
+    watts = 0
+    if full is not None:
+        first = plant.bays[plant.bays_of_pool[pool][0]].first
+        watts = taking_of(request, plant, first, gpus).loop_amount // gpus
+    fitting, roomiest = 0, -1
+    closed: set[int] = set()  # zones of which something is short
     for free in range(gpus, plant.biggest_of_pool[pool] + 1):
         nodes = snapshot.nodes_with(pool, free)
         position = 0
@@ -234,9 +254,17 @@ def _weigh_single(search: _Search, pool: int, cost: float, bays: Collection[int]
             bay = plant.spots[node].bay
             # Nodes of one bay with as much free fit or fail alike, but for their own heat and CPUs.
             next_bay = bisect_left(nodes, plant.bays[bay].ends_before, position)
-            if bays is not None and bay not in bays:
+            if (bays is not None and bay not in bays) or plant.bays[bay].zone in closed:
                 position = next_bay
                 continue
+            if full is not None and watts > 0:
+                room = full.gpus(snapshot, bay, headroom, watts)
+                if room < gpus:
+                    if room > roomiest:
+                        roomiest = room
+                        search.passed_over[pool] = (room, node)
+                    position = next_bay
+                    continue
             if snapshot.cpus_free(node) < request.cpus:
                 position += 1
                 continue
@@ -250,10 +278,14 @@ def _weigh_single(search: _Search, pool: int, cost: float, bays: Collection[int]
                 position = next_bay
             else:
                 position = next_bay if warmth is not None else position + 1
+                rack = plant.bays[bay].rack_resource
+                above = [headroom[one] < amount for one, amount in taking.amounts if one != rack]
+                if full is not None and any(above):
+                    closed.add(plant.bays[bay].zone)
     return fitting
 
 
-def _weigh_gangs(search: _Search, pool: int, cost: float, tried: int, *, quick: bool) -> int:
+def _weigh_gangs(search: _Search, pool: int, cost: float, *, quick: bool) -> int:
     """Weigh arrangements over several nodes; how many GPUs the best of them lacked.
 
     Where there cannot be one, `quick` leaves it at that; otherwise one is weighed that shows what is short.
@@ -269,8 +301,8 @@ def _weigh_gangs(search: _Search, pool: int, cost: float, tried: int, *, quick: 
     least = spread.lacks(pool)
     if least > 0 and (quick or snapshot.free_in(pool) < request.gpus):
         return least
-    lacking = request.gpus
-    for nodes, missing in spread.places(pool):
+    lacking, tried = request.gpus, 0
+    for nodes, missing in spread.places(pool, carried=least <= 0):
         lacking = min(lacking, missing)
         if not nodes:
             continue
@@ -279,7 +311,7 @@ def _weigh_gangs(search: _Search, pool: int, cost: float, tried: int, *, quick: 
             tried += 1
             if tried >= _ENOUGH:
                 break
-    return lacking
+    return least if least > 0 else lacking
 
 
 def _warmth(search: _Search, claim: Claim) -> float | None:
@@ -301,49 +333,44 @@ def pools_for(
     request: JobRequest,
     sites: Collection[str] | None = None,
     power_fraction: float = 1.0,
-) -> list[tuple[float, int]]:
+) -> Sequence[tuple[float, int]]:
     """Pools that may take a job, cheapest first, with the least that an hour there scores."""
-    models = allowed_models(request, policy)
-    found = _priced_pools(plant, policy.weights, request.gpus, request.peak_watts, power_fraction)
-    return [
-        (cost, pool)
-        for cost, pool in found
-        if (sites is None or plant.pools[pool][0] in sites)
-        and (not request.residency or plant.sites[plant.pools[pool][0]].region in request.residency)
-        and (
-            not request.gpus or (plant.pools[pool][1] and (models is None or plant.pools[pool][1] in models))
-        )
-    ]
-
-
-def _priced_pools(
-    plant: Plant, weights: Weights, gpus: int, peak_watts: float | None, power_fraction: float
-) -> list[tuple[float, int]]:
-    return _price_pools(plant, weights.cost, weights.carbon, gpus, peak_watts, power_fraction)
+    weights, models = policy.weights, allowed_models(request, policy)
+    found = _price_pools(
+        plant,
+        (weights.cost, weights.carbon),
+        request.gpus,
+        request.peak_watts,
+        power_fraction,
+        models,
+        request.residency,
+    )
+    return found if sites is None else [(cost, pool) for cost, pool in found if plant.pools[pool][0] in sites]
 
 
 @lru_cache(maxsize=4096)
 def _price_pools(
     plant: Plant,
-    cost_weight: float,
-    carbon_weight: float,
+    weights: tuple[float, float],
     gpus: int,
     peak_watts: float | None,
     power_fraction: float,
-) -> list[tuple[float, int]]:
-    asked = JobRequest(
-        job="", run="", gpus=gpus, peak_watts=peak_watts, max_duration_seconds=SECONDS_PER_HOUR
-    )
-    firsts: dict[int, int] = {}
-    for node, spot in enumerate(plant.spots):
-        firsts.setdefault(spot.pool, node)
+    models: frozenset[str] | None,
+    residency: tuple[str, ...],
+) -> tuple[tuple[float, int], ...]:
+    asked = JobRequest(job="", run="", gpus=gpus, peak_watts=peak_watts)
     found = []
-    for pool, node in firsts.items():
-        place = Place(plant.pools[pool][0], ((plant.spots[node].node.name, gpus),))
+    for pool, (site, device) in enumerate(plant.pools):
+        if residency and plant.sites[site].region not in residency:
+            continue
+        if gpus and (not device or (models is not None and device not in models)):
+            continue
+        node = plant.bays[plant.bays_of_pool[pool][0]].first
+        place = Place(site, ((plant.spots[node].node.name, gpus),))
         watts = peak_watts_on(asked, plant, node, gpus, power_fraction)
         usage = usage_of(float(gpus), watts / 1000.0, place, plant)
-        found.append((cost_weight * usage.usd + carbon_weight * usage.kg_co2e, pool))
-    return sorted(found)
+        found.append((weights[0] * usage.usd + weights[1] * usage.kg_co2e, pool))
+    return tuple(sorted(found))
 
 
 def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Choice) -> bool:
@@ -354,7 +381,7 @@ def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, tried: Ch
     short = {verdict.rule for verdict in tried.verdicts if not verdict.allows}
     if request.gpus < 2 or request.locality in ONE_NODE or not short <= _ARRANGED:
         return False
-    headroom = Headroom(empty, policy.thresholds)
+    headroom = headroom_of(empty, policy.thresholds)
     spread = Spread(snapshot=empty, thresholds=policy.thresholds, request=request, headroom=headroom)
     return spread.may_be_carried([pool for _, pool in pools_for(empty.plant, policy, request)], short)
 

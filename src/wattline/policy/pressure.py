@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wattline.policy.carrying import part_carried
 from wattline.policy.heat import HeatForecast, predict_heat, say_unread
 from wattline.policy.power import UNITS, usable
 from wattline.spec.policy import Thresholds
@@ -49,6 +50,8 @@ def judge_pressure(
         known = snapshot.plant.resources[resource]
         cap = usable(snapshot, resource, thresholds)
         drawn = snapshot.drawn(resource, thresholds.reading_max_age)
+        if known.kind is ResourceKind.SUPPLY and not snapshot.is_read(resource, thresholds.reading_max_age):
+            drawn *= part_carried(snapshot, claim.nodes[0][0], resource)
         share = 1.0 - drawn / cap if cap > 0 else -1.0
         group = ResourceKind.RACK if known.kind in POWER else known.kind
         if group in shares:
@@ -62,7 +65,7 @@ def judge_pressure(
                 numbers={f"drawn_{unit}": drawn, f"cap_{unit}": cap, f"short_by_{unit}": drawn - cap},
             )
             tightest = (share, verdict)
-    forecast = _hottest(snapshot, claim, thresholds, gpu_watts)
+    forecast = predict_hottest(snapshot, claim, thresholds, gpu_watts)
     presses = tightest[1] if tightest else None
     seconds = forecast.seconds_to_throttle if forecast else None
     near = seconds is not None and seconds <= thresholds.throttle_horizon
@@ -79,8 +82,16 @@ def judge_pressure(
     )
 
 
-def _hottest(
-    snapshot: Snapshot, claim: Claim, thresholds: Thresholds, gpu_watts: float | None
+def read_gpu_watts(snapshot: Snapshot, claim: Claim, node: int, thresholds: Thresholds) -> float:
+    """What a GPU of a job draws there: the meter's word, or its claim where there is no fresh one."""
+    read = snapshot.conditions.node_gpu_watts.get(node)
+    if read is None or snapshot.at - snapshot.node_read_at(node, read[1]) > thresholds.reading_max_age:
+        return claim.gpu_watts
+    return read[0]
+
+
+def predict_hottest(
+    snapshot: Snapshot, claim: Claim, thresholds: Thresholds, gpu_watts: float | None = None
 ) -> HeatForecast | None:
     """The node that would throttle first; where none would, the one that is hottest now."""
     worst: HeatForecast | None = None
@@ -88,10 +99,7 @@ def _hottest(
         if gpus == 0:
             continue
         spot = snapshot.plant.spots[node]
-        read = snapshot.conditions.node_gpu_watts.get(node)
-        age = 0.0 if read is None else snapshot.at - snapshot.node_read_at(node, read[1])
-        fresh = read is not None and age <= thresholds.reading_max_age
-        measured = read[0] if read is not None and fresh else claim.gpu_watts
+        measured = read_gpu_watts(snapshot, claim, node, thresholds)
         loop_watts = snapshot.drawn(spot.loop_resource, thresholds.reading_max_age)
         if gpu_watts is not None:
             loop_watts += gpus * max(0.0, gpu_watts - measured)

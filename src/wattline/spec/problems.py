@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -92,6 +92,26 @@ def problems_of(error: ValidationError, root: Node, model: type[BaseModel], file
     if len(placed) > MOST_PROBLEMS:
         last, message = problems[-1], f"and {len(placed) - MOST_PROBLEMS:,} more problems after this one"
         problems.append(Problem(file=file, line=last.line, column=last.column, message=message))
+    return problems
+
+
+def problems_at(flaws: Sequence[Flaw], root: Node, file: str) -> list[Problem]:
+    """What a check found after the document was read, each flaw by its path from the top."""
+    problems = []
+    for flaw in flaws[:MOST_PROBLEMS]:
+        place, path = _locate(root, _Finding("", flaw.at, None, "", {}))
+        problems.append(
+            Problem(
+                file=file,
+                line=place.line,
+                column=place.column,
+                field=field_name(path),
+                message=flaw.message,
+                value=flaw.value,
+                allowed=flaw.allowed,
+                nearest=flaw.nearest,
+            )
+        )
     return problems
 
 

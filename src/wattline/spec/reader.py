@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,14 +14,30 @@ from wattline.facility import Facility
 from wattline.spec.facility import FacilityDocument
 from wattline.spec.facility_build import build_facility
 from wattline.spec.faults import Faults
+from wattline.spec.flaws import Flaw
 from wattline.spec.pipeline import Pipeline
+from wattline.spec.plan import Plan
 from wattline.spec.policy import Policy
-from wattline.spec.problems import problems_of
-from wattline.spec.shipped import find_facility, find_policy
+from wattline.spec.problems import problems_at, problems_of
+from wattline.spec.scenario import Scenario
+from wattline.spec.shipped import find_facility, find_plan, find_policy, find_scenario
 from wattline.spec.source import LARGEST_BYTES, parse_source
-from wattline.spec.tree import printable
+from wattline.spec.tree import Node, printable
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[Model]):
+    """A document that is right by itself, and where each part of it stands: names may still lead nowhere."""
+
+    document: Model
+    path: Path
+    root: Node
+
+    def wrong(self, flaws: Sequence[Flaw]) -> DocumentError:
+        """What a later check found, with lines and columns; paths begin at the top."""
+        return DocumentError(*problems_at(flaws, self.root, printable(str(self.path), longest=1000)))
 
 
 def read_pipeline(path: str | Path) -> Pipeline:
@@ -41,6 +59,22 @@ def read_facility(name_or_path: str | Path) -> Facility:
     """Read a `facility.yaml`, or one that ships, by its name."""
     path = find_facility(name_or_path)
     return build_facility(read_document(path, FacilityDocument), source=str(path))
+
+
+def read_scenario(name_or_path: str | Path) -> Written[Scenario]:
+    """Read a scenario, or one that ships, by its name; what it names is looked up in a facility later."""
+    return _read_written(find_scenario(name_or_path), Scenario)
+
+
+def read_plan(name_or_path: str | Path) -> Written[Plan]:
+    """Read a plan, or one that ships, by its name; what it names is looked up in a facility later."""
+    return _read_written(find_plan(name_or_path), Plan)
+
+
+def _read_written(path: Path, model: type[Model]) -> Written[Model]:
+    raw = _read_bytes(path)
+    document = parse_document(raw, model, file=str(path))
+    return Written(document, path, parse_source(raw, str(path)))
 
 
 def read_document(path: str | Path, model: type[Model]) -> Model:

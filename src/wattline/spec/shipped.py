@@ -20,6 +20,16 @@ def shipped_policies() -> dict[str, Path]:
     return _shipped("spec/policies", "examples/policies")
 
 
+def shipped_scenarios() -> dict[str, Path]:
+    """The scenarios that ship, by name."""
+    return _shipped("spec/scenarios", "examples/scenarios")
+
+
+def shipped_plans() -> dict[str, Path]:
+    """The plans that ship, by name."""
+    return _shipped("spec/plans", "examples/plans")
+
+
 def find_facility(name_or_path: str | Path) -> Path:
     """The file of a shipped facility, or the path as it is."""
     return _find(name_or_path, shipped_facilities(), "facility")
@@ -28,6 +38,16 @@ def find_facility(name_or_path: str | Path) -> Path:
 def find_policy(name_or_path: str | Path) -> Path:
     """The file of a shipped policy, or the path as it is."""
     return _find(name_or_path, shipped_policies(), "policy")
+
+
+def find_scenario(name_or_path: str | Path) -> Path:
+    """The file of a shipped scenario, or the path as it is."""
+    return _find(name_or_path, shipped_scenarios(), "scenario")
+
+
+def find_plan(name_or_path: str | Path) -> Path:
+    """The file of a shipped plan, or the path as it is."""
+    return _find(name_or_path, shipped_plans(), "plan")
 
 
 def _shipped(installed: str, in_checkout: str) -> dict[str, Path]:

@@ -64,6 +64,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # those that changed
     stuck: tuple[Stopper, ...] = ()  # for each shape that was found not to fit now, one of its jobs
+    unsure: tuple[str, ...] = ()  # … and where that is not known any more, though none of them was tried
     eased: tuple[str, ...] = ()  # jobs whose pressure has just gone
     pressed: tuple[str, ...] = ()  # … and has just come back
     restless: tuple[str, ...] = ()  # jobs to look at next time, even if nothing near them changes

@@ -9,6 +9,7 @@ import msgspec
 from wattline.errors import UnavailableError
 from wattline.facility import Facility
 from wattline.state.account import Account
+from wattline.state.event import Forecasted
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.measuring import fold_reading
 from wattline.state.state import State
@@ -41,6 +42,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
     loosened: list[int]
     relieved: bool
+    forecast: Forecasted | None = None
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -84,6 +86,7 @@ def dump_state(state: State) -> bytes:
             mute=(sorted(state.ledger.mute), sorted(state.conditions.mute)),
             loosened=sorted(state.ledger.loosened),
             relieved=state.ledger.relieved,
+            forecast=state.forecast,
         )
     )
 
@@ -106,7 +109,7 @@ def load_state(facility: Facility, data: bytes) -> State:
     for subject, quantity, value, at in sorted(dump.readings, key=lambda reading: reading[3]):
         fold_reading(state, subject, quantity, value, at)
     for site, at in dump.heard:
-        state.hear(site, at)
+        state.hear([site], at)
     for job in dump.jobs:
         state.put(job)
         if job.state is JobState.BLOCKED:
@@ -124,6 +127,8 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_release(name, release)
     if dump.adopted:
         state.put_adopted(dump.adopted)
+    if dump.forecast is not None:
+        state.put_forecast(dump.forecast)
     for job_id, short, lacking in dump.stuck:
         state.stuck[state.jobs[job_id].remainder.shape] = Stuck(frozenset(short), dict(lacking))
     state.stuck_at, state.doubted_seconds = dump.stuck_at, dump.doubted_seconds

@@ -183,6 +183,25 @@ class Released(Happening, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Expected(msgspec.Struct, frozen=True, array_like=True):
+    """When a job is expected to start: as likely before as after, and nine times in ten before.
+
+    None: not within what was looked at, or too little was looked at to tell.
+    """
+
+    job: str
+    p50_at: float | None
+    p90_at: float | None
+
+
+class Forecasted(Happening, frozen=True, kw_only=True):
+    """What a run of the twin says of all that waited at this time, if nothing new arrives."""
+
+    starts: tuple[Expected, ...]
+    samples: int  # how often the future was played through
+    horizon_seconds: float  # … and how far
+
+
 class Ticked(Happening, frozen=True, kw_only=True):
     """Time passed, and nothing else."""
 
@@ -203,5 +222,6 @@ Event = (
     | RunConcluded
     | Forgotten
     | Released
+    | Forecasted
     | Ticked
 )

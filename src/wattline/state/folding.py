@@ -30,6 +30,7 @@ def _adopted(state: Tables, event: events.Adopted) -> None:
         }
     )
     state.stuck.clear()  # another policy, or another version of the code, may think otherwise
+    state.put_forecast(None)
 
 
 def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
@@ -67,8 +68,8 @@ def _measured(state: Tables, event: events.Measured) -> None:
             continue
         state.note_reading(subject, quantity, value, event.at)
         fold_reading(state, subject, quantity, value, event.at)
-    for site in event.unchanged:
-        state.hear(site, event.at)
+    if event.unchanged:
+        state.hear(event.unchanged, event.at)
 
 
 def _nothing(_state: Tables, _event: events.Noticed | events.Ticked) -> None:
@@ -169,9 +170,9 @@ def give_back(state: Tables, job: Job, usage: events.Usage) -> None:
     """Free all that an attempt held: claim, promise, and actions nobody will answer any more."""
     state.ledger.release(job.id)
     account = state.account(job.request.project)
-    promised = account.promised.plus(job.promise, -1)
+    promised = account.promised if job.promise == NOTHING else account.promised.plus(job.promise, -1)
     state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised))
-    _land_flights(state, job, frozenset(ActionKind))
+    _land_flights(state, job, _ALL_KINDS)
 
 
 def end_job(state: Tables, job: Job, at: float) -> None:
@@ -202,6 +203,7 @@ def _land_flights(state: Tables, job: Job, kinds: frozenset[ActionKind]) -> None
             state.put_flight(action_id, None)
 
 
+_ALL_KINDS = frozenset(ActionKind)
 _ADJUSTMENTS = frozenset({ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH})
 
 
@@ -310,6 +312,11 @@ def _released(state: Tables, event: events.Released) -> None:
     )
 
 
+def _forecasted(state: Tables, event: events.Forecasted) -> None:
+    if state.forecast is None or event.at > state.forecast.at:
+        state.put_forecast(event)
+
+
 FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.Adopted: _adopted,
     events.RunSubmitted: _run_submitted,
@@ -327,4 +334,5 @@ FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.RunConcluded: _run_concluded,
     events.Forgotten: _forgotten,
     events.Released: _released,
+    events.Forecasted: _forecasted,
 }

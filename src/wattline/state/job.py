@@ -28,6 +28,7 @@ class JobState(StrEnum):
 
 ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.REFUSED, JobState.CANCELLED})
 HOLDING = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSING, JobState.STOPPING})
+_IDLE = frozenset({JobState.BLOCKED, JobState.WAITING, JobState.PAUSED})
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -101,6 +102,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self.past or self.request.max_duration_seconds is None:
             return self.request
         return msgspec.structs.replace(self.request, max_duration_seconds=seconds_left(self))
+
+    @property
+    def will_start(self) -> bool:
+        """Whether it starts by itself once it may: it waits, and nobody asked it to stay where it is."""
+        return self.state in _IDLE and not self.asked
 
     @property
     def order(self) -> tuple[float, float, str]:

@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from wattline.state.claim import Claim
 from wattline.state.plant import POWER, Plant, ResourceKind
 
+NEARLY_FULL_FRACTION = 0.8
 # Sources that meter racks, supplies and loops; elsewhere only claims are known.
 METERED_SOURCES = frozenset({"emulated"})
 
@@ -21,6 +22,7 @@ class Ledger:
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
         count = len(plant.resources)
+        self.stamps: list[int] = [0] * count  # counts the changes of each rack
         self.caps: list[int] = [resource.cap for resource in plant.resources]
         self.promised: list[int] = [resource.idle for resource in plant.resources]  # and what idle nodes draw
         self.drawn: list[float] = [0.0] * count
@@ -39,6 +41,8 @@ class Ledger:
         # that said they cannot read.
         self.heard_at: list[float] = [-math.inf] * len(plant.sites)
         self.mute: set[int] = set()
+        # Metered resources that draw more than this share of their cap: only these can be over it.
+        self.nearly_full: set[int] = set()
         self.read_order: list[dict[int, None]] = [{} for _ in plant.sites]  # the longest unread first
         # Resources whose draw, cap or heat changed since the last decision; all of them at first.
         self.touched: set[int] = set(range(count))
@@ -75,9 +79,11 @@ class Ledger:
             promised[resource] += amount
             jobs_on[resource][job] = None
         for node, gpus in claim.nodes:
+            spot = self.plant.spots[node]
             self._move(node, -gpus)
             self.jobs_at.setdefault(node, {})[job] = None
-            self.touched.add(self.plant.spots[node].loop_resource)
+            self.touched.add(spot.loop_resource)
+            self.stamps[spot.power[0][0]] += 1
         self.millicpus_free[claim.nodes[0][0]] -= claim.millicpus
 
     def release(self, job: str) -> None:
@@ -94,6 +100,7 @@ class Ledger:
             self._move(node, gpus)
             del self.jobs_at[node][job]
             self.touched.add(spot.loop_resource)
+            self.stamps[spot.power[0][0]] += 1
             loosened.add(spot.power[0][0])
             self.given_gpus[spot.pool] += gpus
         self.millicpus_free[claim.nodes[0][0]] += claim.millicpus
@@ -103,6 +110,8 @@ class Ledger:
         before = self.drawn[resource]
         if self.drawn_at[resource] is None or (value < before and before > self.promised[resource]):
             self.relieve(resource)
+        self.stamps[resource] += 1
+        self._note_full(resource, value)
         self.drawn[resource] = value
         self.drawn_at[resource] = at
         self.mute.discard(resource)
@@ -114,8 +123,16 @@ class Ledger:
     def set_cap(self, resource: int, cap: int) -> None:
         if cap > self.caps[resource]:
             self.relieve(resource)
+        self.stamps[resource] += 1
         self.caps[resource] = cap
         self.touched.add(resource)
+        self._note_full(resource, self.drawn[resource])
+
+    def _note_full(self, resource: int, drawn: float) -> None:
+        if drawn > NEARLY_FULL_FRACTION * self.caps[resource]:
+            self.nearly_full.add(resource)
+        else:
+            self.nearly_full.discard(resource)
 
     def relieve(self, resource: int) -> None:
         """Something here has more room than it had, though nobody left."""

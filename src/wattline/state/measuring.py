@@ -35,7 +35,8 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
             state.doubt(read_at)
         state.ledger.measure(resource, value, at)
     elif quantity == "coolant_celsius":
-        _loosen(state, resource, conditions.coolant_celsius.get(resource), value)
+        muted = resource in state.ledger.mute
+        _loosen(state, resource, conditions.coolant_celsius.get(resource), value, muted=muted)
         conditions.coolant_celsius[resource] = (value, at)
         state.ledger.touched.add(resource)
     elif quantity == "supply_celsius":
@@ -57,9 +58,10 @@ def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) 
     column.pop(node, None)
     column[node] = (worst, at)
     columns.touched.add(node)
+    muted = node in columns.mute
     columns.mute.discard(node)
     if quantity == "gpu_celsius":
-        _loosen(state, state.plant.spots[node].power[0][0], before, worst)
+        _loosen(state, state.plant.spots[node].power[0][0], before, worst, muted=muted)
 
 
 def fold_silence(state: Tables, subject: str, quantity: str) -> None:
@@ -89,9 +91,12 @@ def _fold_cap(state: Tables, subject: str, resource: int) -> None:
     state.ledger.set_cap(resource, int(cap))
 
 
-def _loosen(state: Tables, resource: int, before: tuple[float, float] | None, celsius: float) -> None:
+def _loosen(
+    state: Tables, resource: int, before: tuple[float, float] | None, celsius: float, *, muted: bool
+) -> None:
     """What is cooler than it was, or was not known, may take what it could not take before."""
     if before is not None:
-        state.doubt(before[1])
+        heard_at = state.ledger.heard_at[state.plant.site_number_of_resource[resource]]
+        state.doubt(before[1] if muted else max(before[1], heard_at))
     if before is None or celsius < before[0]:
         state.ledger.relieve(resource)

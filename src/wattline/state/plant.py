@@ -57,6 +57,7 @@ class Bay:
     first: int  # the number of its first node
     ends_before: int  # the number after its last node
     cooling: int  # which of Plant.coolings its devices have; -1 without a device
+    zone: int  # the same for all bays that hang on the same of everything but their racks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +96,13 @@ class Plant:
         self.site_of_resource: dict[int, str] = {}
         self.site_numbers: dict[str, int] = {site.name: number for number, site in enumerate(facility.sites)}
         self.site_number_of_resource: list[int] = []  # -1: a link, between two of them
+        self.site_number_of_node: list[int] = []
         self.pools: list[tuple[str, str]] = []  # site and device; "" for nodes without one
         self.pool_numbers: dict[tuple[str, str], int] = {}
         self.biggest_of_pool: list[int] = []  # GPUs of its biggest node
         self.bays: list[Bay] = []
         self.bays_of_pool: list[list[int]] = []
+        self._zones: dict[tuple[int, tuple[tuple[int, float], ...]], int] = {}
         self.takings: dict[tuple[int, int, int, float | None, float], Taking] = {}  # worked out so far
         self.coolings: list[Cooling] = []
         self.coolings_on_loop: dict[int, list[int]] = {}
@@ -217,11 +220,13 @@ class Plant:
                     first=len(self.spots),
                     ends_before=len(self.spots) + len(nodes),
                     cooling=cooling,
+                    zone=self._zones.setdefault((loop_resource, power[1:]), len(self._zones)),
                 )
             )
             for node in nodes:
                 self.node_number[node.name] = len(self.spots)
                 self.nodes_of_site[site.name].append(len(self.spots))
+                self.site_number_of_node.append(self.site_numbers[site.name])
                 self.spots.append(
                     Spot(
                         node=node,

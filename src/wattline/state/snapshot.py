@@ -14,8 +14,9 @@ import msgspec
 from wattline.state.account import Account, promise_of, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of, peak_watts_on
-from wattline.state.event import Usage
+from wattline.state.event import Expected, Forecasted, Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
+from wattline.state.ledger import NEARLY_FULL_FRACTION
 from wattline.state.state import State
 from wattline.state.tables import Stuck
 
@@ -29,6 +30,7 @@ class Snapshot:
 
     __slots__ = (
         "_claimed",
+        "_fresh",
         "_gpus",
         "_jobs",
         "_ledger",
@@ -38,6 +40,7 @@ class Snapshot:
         "_version",
         "at",
         "conditions",
+        "derived",
         "jobs",
         "plant",
     )
@@ -55,6 +58,8 @@ class Snapshot:
         self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
         self._promised: dict[str, Usage] = {}
+        self._fresh: tuple[float, list[bool]] = (math.nan, [])  # for an age: which sites vouch for meters
+        self.derived: object = None  # what judges worked out from it; void once more is laid over it
 
     @property
     def flights(self) -> Mapping[str, Flight]:
@@ -68,20 +73,26 @@ class Snapshot:
     @property
     def restless(self) -> list[str]:
         """Jobs that the last decision wants looked at again, by name."""
-        return sorted(job_id for job_id in self._state.restless if job_id in self._state.holding)
+        holding = self._state.holding
+        return sorted([job_id for job_id in self._state.restless if job_id in holding])
 
     @property
     def changed(self) -> list[str]:
         """Jobs that hold a claim and have changed since the last decision, by name."""
-        return sorted(job_id for job_id in self._state.changed if job_id in self._state.holding)
+        holding = self._state.holding
+        return sorted([job_id for job_id in self._state.changed if job_id in holding])
 
     @property
-    def touched_resources(self) -> Iterable[int]:
+    def touched_resources(self) -> set[int]:
         return self._ledger.touched
 
     @property
-    def touched_nodes(self) -> Iterable[int]:
+    def touched_nodes(self) -> set[int]:
         return self.conditions.touched
+
+    def may_be_over(self, margin: float) -> set[int] | None:
+        """All resources that can draw more than their cap less a margin; None: any may."""
+        return self._ledger.nearly_full if margin <= 1.0 - NEARLY_FULL_FRACTION else None
 
     def jobs_on(self, resource: int) -> Iterable[str]:
         return self._ledger.jobs_on[resource]
@@ -94,11 +105,18 @@ class Snapshot:
         ledger = self._ledger
         for heard_at, order in zip(ledger.heard_at, ledger.read_order, strict=True):
             heard = self.at - heard_at <= max_age_seconds
-            # Where the site vouches for the rest, only meters that cannot read are too old.
-            for resource in [number for number in order if number in ledger.mute] if heard else order:
+            if heard:
+                continue
+            for resource in order:
                 read_at = ledger.drawn_at[resource]
                 if read_at is None or self.at - read_at <= max_age_seconds:
                     break
+                if resource not in ledger.mute:
+                    yield resource
+        # Where a site vouches for the rest, only meters that cannot read are too old.
+        for resource in sorted(ledger.mute):
+            read_at = ledger.drawn_at[resource]
+            if read_at is not None and self.at - read_at > max_age_seconds:
                 yield resource
 
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
@@ -117,8 +135,20 @@ class Snapshot:
         """When a node's GPUs were last known: read then, or vouched for since."""
         if node in self.conditions.mute:
             return read_at
-        number = self.plant.site_numbers[self.plant.spots[node].site.name]
-        return max(read_at, self._ledger.heard_at[number])
+        return max(read_at, self._ledger.heard_at[self.plant.site_number_of_node[node]])
+
+    def is_node_read(self, node: int, read_at: float, max_age_seconds: float) -> bool:
+        """Whether a node's GPUs were read, or vouched for, lately enough to be believed."""
+        if self._fresh[0] != max_age_seconds:
+            self._vouch(max_age_seconds)
+        if self._fresh[1][self.plant.site_number_of_node[node]] and node not in self.conditions.mute:
+            return True
+        return self.at - read_at <= max_age_seconds
+
+    def _vouch(self, max_age_seconds: float) -> None:
+        """Find out which sites vouched for their meters lately enough."""
+        heard = self._ledger.heard_at
+        self._fresh = (max_age_seconds, [self.at - at <= max_age_seconds for at in heard])
 
     def loop_read_at(self, resource: int, read_at: float) -> float:
         """When a loop's coolant was last known: read then, or vouched for since."""
@@ -150,6 +180,10 @@ class Snapshot:
         for shape, queue in state.waiting.items():
             yield state.stuck.get(shape) if believed else None, queue
 
+    def is_stuck(self, job_id: str) -> bool:
+        """Whether jobs like this one are remembered not to fit, believed or not."""
+        return self.jobs[job_id].remainder.shape in self._state.stuck
+
     @property
     def loosened(self) -> set[int]:
         """Resources with more room than at the last decision."""
@@ -165,6 +199,22 @@ class Snapshot:
         """All GPUs that were ever given back, by pool."""
         return self._ledger.given_gpus
 
+    @property
+    def lasting(self) -> dict[object, object]:
+        """Where judges keep what they worked out from the state, with the stamps it was worked out at."""
+        return self._state.derived
+
+    def stamp(self, resource: int, max_age_seconds: float) -> int | None:
+        """The same stamp means the same headroom of a rack; None where that cannot be promised."""
+        if resource in self._claimed or resource in self._ledger.mute:
+            return None
+        if not self._ledger.metered[resource]:
+            return self._ledger.stamps[resource]
+        if self._fresh[0] != max_age_seconds:
+            self._vouch(max_age_seconds)
+        vouched = self._fresh[1][self.plant.site_number_of_resource[resource]]
+        return self._ledger.stamps[resource] if vouched else None
+
     def cap(self, resource: int) -> int:
         return self._ledger.caps[resource]
 
@@ -175,20 +225,36 @@ class Snapshot:
     def used(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn or promised, whichever is more; a reading too old counts as the worst it could be."""
         ledger = self._ledger
-        promised = ledger.promised[resource] + self._claimed.get(resource, 0)
+        laid = self._claimed.get(resource, 0) if self._claimed else 0
+        promised = ledger.promised[resource] + laid
         if not ledger.metered[resource]:
             return float(promised)
-        read_at = ledger.read_at(resource)
-        if read_at is None or self.at - read_at > max_age_seconds:
+        if not self.is_read(resource, max_age_seconds):
             return float(max(promised, self.plant.resources[resource].worst))
-        return max(float(promised), self._metered_watts(resource))
+        drawn = ledger.drawn[resource] + laid if laid < 0 else ledger.drawn[resource]
+        return drawn if drawn > promised else float(promised)
 
     def drawn(self, resource: int, max_age_seconds: float) -> float:
-        """What is drawn now, for pressure: the meter's word, or the promise where there is no fresh one."""
-        read_at = self._ledger.read_at(resource)
-        if read_at is None or self.at - read_at > max_age_seconds:
+        """What is drawn now, for pressure: the meter's word, or the promise where there is no fresh one.
+
+        The meter's word less what the overlay gives back; what that takes is promised, not drawn.
+        """
+        if not self.is_read(resource, max_age_seconds):
             return float(self.promised(resource))
-        return self._metered_watts(resource)
+        laid = self._claimed.get(resource, 0) if self._claimed else 0
+        return self._ledger.drawn[resource] + laid if laid < 0 else self._ledger.drawn[resource]
+
+    def is_read(self, resource: int, max_age_seconds: float) -> bool:
+        """Whether a draw was read, or vouched for, lately enough to be believed."""
+        ledger = self._ledger
+        read_at = ledger.drawn_at[resource]
+        if read_at is None:
+            return False
+        if self._fresh[0] != max_age_seconds:
+            self._vouch(max_age_seconds)
+        if self._fresh[1][self.plant.site_number_of_resource[resource]] and resource not in ledger.mute:
+            return True
+        return self.at - read_at <= max_age_seconds
 
     def gpus_free(self, node: int) -> int:
         if node in self._ledger.down:
@@ -240,6 +306,18 @@ class Snapshot:
         account = self._state.accounts.get(project, Account()).at_week(week_of(self.at))
         extra = self._promised.get(project)
         return account if extra is None else replace(account, promised=account.promised.plus(extra))
+
+    @property
+    def forecast(self) -> Forecasted | None:
+        """The last one, however old."""
+        return self._state.forecast
+
+    def expected(self, job_id: str) -> Expected | None:
+        """When the last forecast has a job start; None where it says nothing of the wait it is in now."""
+        forecast, job = self._state.forecast, self.job(job_id)
+        if forecast is None or (job.past and job.past[-1].ended_at > forecast.at):
+            return None
+        return next((expected for expected in forecast.starts if expected.job == job_id), None)
 
     def check(self) -> None:
         if self._version != self._state.version:
@@ -294,11 +372,8 @@ class Snapshot:
             self._take(claim_of(job.request, job.place, self.plant, action.fraction), 1)
             self._jobs[job.id] = replace(job, power_fraction=action.fraction)
 
-    def _metered_watts(self, resource: int) -> float:
-        """The meter's last word, less what the overlay gives back; what it takes is promised, not drawn."""
-        return self._ledger.drawn[resource] + min(0, self._claimed.get(resource, 0))
-
     def _take(self, claim: Claim, sign: int) -> None:
+        self.derived = None
         for resource, amount in claim.amounts:
             self._claimed[resource] = self._claimed.get(resource, 0) + sign * amount
         for node, gpus in claim.nodes:

@@ -31,6 +31,7 @@ class State(Tables):
             self.forget_reading(subject, quantity)
         self.build_on(facility)
         self.stuck.clear()
+        self.derived.clear()
         self.version += 1
 
     def fold(self, events: Iterable[Event]) -> None:
@@ -59,6 +60,8 @@ class State(Tables):
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=decision.at))
         for job_id in decision.pressed:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=None))
+        for job_id in decision.unsure:
+            self.stuck.pop(self.jobs[job_id].remainder.shape, None)
         for stopper in decision.stuck:
             self.stuck[self.jobs[stopper.job].remainder.shape] = Stuck(
                 frozenset(self.plant.resource_number[name] for name in stopper.short),

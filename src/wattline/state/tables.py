@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 
 import msgspec
 
@@ -12,6 +13,7 @@ from wattline.state.account import Account, week_of
 from wattline.state.action import ActionKind
 from wattline.state.claim import claim_of
 from wattline.state.conditions import Conditions
+from wattline.state.event import Forecasted
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
 from wattline.state.plant import Plant
@@ -47,8 +49,10 @@ class Tables:
         self.flights: dict[str, Flight] = {}
         self.releases: dict[str, dict[str, object]] = {}
         self.adopted: dict[str, str] = {}
+        self.forecast: Forecasted | None = None  # the last
         # Indexes: derived from the above, never dumped.
         self.waiting: dict[Shape, list[tuple[float, float, str]]] = {}
+        self._places: dict[str, tuple[Shape, tuple[float, float, str]]] = {}  # where in it a job waits
         self.holding: dict[str, None] = {}
         self.paused: dict[str, None] = {}
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
@@ -59,6 +63,7 @@ class Tables:
         self.stuck_at = 0.0  # when a shape was last found not to fit
         self.doubted_seconds = 0.0  # how old the oldest reading was then that has been replaced since
         self.version = 0
+        self.derived: dict[object, object] = {}  # what policies worked out and keep up to date themselves
         self._sum = 0
         self._hashes: dict[tuple[str, str], int] = {}
         self._unhashed: dict[tuple[str, str], object] = {}
@@ -86,19 +91,22 @@ class Tables:
 
     def put(self, job: Job) -> None:
         """Replace a job and keep every index in step."""
-        before = self.jobs.get(job.id)
+        job_id, state = job.request.job, job.state
+        before = self.jobs.get(job_id)
         if before is not None:
-            self._unindex(before)
-        self.jobs[job.id] = job
-        if job.state is JobState.WAITING:
-            insort(self.waiting.setdefault(job.remainder.shape, []), waiting_key(job))
-        elif job.state in HOLDING:
-            self.holding[job.id] = None
+            self._unindex(job_id, before.state)
+        self.jobs[job_id] = job
+        if state is JobState.WAITING:
+            place = (job.remainder.shape, waiting_key(job))
+            self._places[job_id] = place
+            insort(self.waiting.setdefault(place[0], []), place[1])
+        elif state in HOLDING:
+            self.holding[job_id] = None
             if before is None or _standing(before) != _standing(job):
-                self.changed[job.id] = None
-        elif job.state is JobState.PAUSED:
-            self.paused[job.id] = None
-        self._unhashed["job", job.id] = job
+                self.changed[job_id] = None
+        elif state is JobState.PAUSED:
+            self.paused[job_id] = None
+        self._unhashed["job", job_id] = job
 
     def note_verdicts(self, job_id: str, verdicts: tuple[Verdict, ...]) -> None:
         """What was last said of a job; no index depends on it."""
@@ -147,13 +155,19 @@ class Tables:
         self.adopted = documents
         self._unhashed["adopted", ""] = documents
 
-    def hear(self, site: str, at: float) -> None:
-        """A site's meters are all there: what they do not tell has not changed."""
-        number = self.plant.site_numbers.get(site)
-        if number is not None and at > self.ledger.heard_at[number]:
-            self.doubt(self.ledger.heard_at[number])
-            self.ledger.heard_at[number] = at
-            self._unhashed["heard", site] = at
+    def put_forecast(self, forecast: Forecasted | None) -> None:
+        self.forecast = forecast
+        self._unhashed["forecast", ""] = forecast
+
+    def hear(self, sites: Sequence[str], at: float) -> None:
+        """All meters of these sites are there: what they do not tell has not changed."""
+        heard_at, numbers = self.ledger.heard_at, self.plant.site_numbers
+        for site in sites:
+            number = numbers.get(site, -1)
+            if number >= 0 and at > heard_at[number]:
+                self.doubt(heard_at[number])
+                heard_at[number] = at
+                self._unhashed["heard", ""] = heard_at
 
     def note_reading(self, subject: str, quantity: str, value: float, at: float) -> None:
         self.readings[subject, quantity] = (value, at)
@@ -165,7 +179,8 @@ class Tables:
 
     def doubt(self, read_at: float) -> None:
         """A reading of that time was replaced: too old then, it counted as worse than it may be now."""
-        self.doubted_seconds = max(self.doubted_seconds, self.stuck_at - read_at)
+        if self.stuck_at - read_at > self.doubted_seconds:
+            self.doubted_seconds = self.stuck_at - read_at
 
     def hold(self, job: Job) -> None:
         """Put the claim of a job at its place into the ledger, in place of an earlier one.
@@ -181,18 +196,18 @@ class Tables:
     def account(self, project: str) -> Account:
         return self.accounts.get(project, Account()).at_week(week_of(self.at))
 
-    def _unindex(self, job: Job) -> None:
-        if job.state is JobState.WAITING:
-            shape = job.remainder.shape
+    def _unindex(self, job_id: str, state: JobState) -> None:
+        if state is JobState.WAITING:
+            shape, key = self._places.pop(job_id)
             queue = self.waiting[shape]
-            del queue[bisect_left(queue, waiting_key(job))]
+            del queue[bisect_left(queue, key)]
             if not queue:
                 del self.waiting[shape]
                 self.stuck.pop(shape, None)
-        elif job.state in HOLDING:
-            del self.holding[job.id]
-        elif job.state is JobState.PAUSED:
-            del self.paused[job.id]
+        elif state in HOLDING:
+            del self.holding[job_id]
+        elif state is JobState.PAUSED:
+            del self.paused[job_id]
 
 
 def _standing(job: Job) -> tuple[object, ...]:

@@ -47,7 +47,8 @@ class StepJournal:
 
 
 def _is_idle(decision: Decision) -> bool:
-    return not (decision.actions or decision.verdicts or decision.eased or decision.pressed or decision.stuck)
+    noted = (decision.eased, decision.pressed, decision.stuck, decision.unsure)
+    return not (decision.actions or decision.verdicts or any(noted))
 
 
 def read_steps(journal: Journal, after_seq: int = 0) -> Iterator[tuple[int, StepRecord]]:

@@ -48,7 +48,7 @@ class Attempt:
     batch_fraction: float = 1.0
     pace: float = 1.0  # by power and heat
     saving: bool = False
-    version: int = 0  # of what is known about its end
+    planned: int = 0  # the agenda's entry for its end; all others of its job are stale
     charged: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC
 
@@ -24,6 +25,7 @@ from wattline.units import format_seconds
 MOST_PANELS = 6  # sites that a picture has room for; those nearest to a limit are shown
 _MOST_HEAT_COLUMNS = 600  # fewer than pixels, so that a single hot cell is never lost between two of them
 _MOST_RACK_NAMES = 10
+_NAME_INCHES = 0.2  # of a picture's height, headings and all, for the name of a row
 
 
 def draw_utilisation(figure: Figure, report: Report, series: Series, theme: Theme) -> None:
@@ -95,6 +97,7 @@ def draw_heat(figure: Figure, report: Report, series: Series, theme: Theme) -> N
     }
     sites = _nearest([site for site in series.layout.sites if rows[site]], closest)
     ratios = [max(4, len(rows[site])) for site in sites]
+    rows_per_name = math.ceil(_NAME_INCHES * sum(ratios) / figure.get_figheight())
     panels = figure.subplots(len(sites), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
     norm = Normalize(float(np.nanmin(celsius)), float(limits.max()))
     colours = LinearSegmentedColormap.from_list("heat", theme.heat).with_extremes(over=theme.throttled)
@@ -104,7 +107,7 @@ def draw_heat(figure: Figure, report: Report, series: Series, theme: Theme) -> N
         # Where limits differ, one scale cannot show them all: what is at its own is painted over.
         throttled = np.where(celsius >= limits, 1.0, np.nan)[:, at]
         axes.pcolormesh(edges, np.arange(len(at) + 1), throttled.T, cmap=ListedColormap([theme.throttled]))
-        every = -(-len(at) // _MOST_RACK_NAMES)
+        every = max(rows_per_name, -(-len(at) // _MOST_RACK_NAMES))
         names = [_within(places[one].name, site) for one in at[::every]]
         axes.set_yticks(np.arange(0, len(at), every) + 0.5, names)
         kind = series.layout.place_kind
@@ -157,7 +160,8 @@ def draw_queue(figure: Figure, report: Report, series: Series, theme: Theme) -> 
 def draw_carbon(figure: Figure, report: Report, series: Series, theme: Theme) -> None:
     """By the hour, sites upon each other; what a negative price earns hangs below zero."""
     shown = [(series.kg_per_hour, "carbon", "kg CO₂e per hour")] if report.carbon_kg is not None else []
-    shown += [(series.usd_per_hour, "cost", "USD per hour")] if report.cost_usd is not None else []
+    if report.energy_usd is not None:
+        shown.append((series.usd_per_hour, "cost of energy", "USD per hour"))
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     sides = _sides(series)
     for axes, (rates, title, unit) in zip(panels, shown, strict=True):

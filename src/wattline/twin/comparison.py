@@ -50,6 +50,7 @@ _T_QUANTILES = {
     20: 2.086, 25: 2.060, 30: 2.042, 40: 2.021, 60: 2.000, 120: 1.980,
 }  # fmt: skip
 _T_ROWS = tuple(_T_QUANTILES)
+_ROUNDING = 1e-9
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +135,7 @@ def _contest(metric: str, by_policy: dict[str, dict[int, Report]], seeds: Sequen
     base_policy, *others = columns
     base = columns[base_policy]
     standings = [Standing(policy=base_policy, mean=_mean(base))]
-    standings += [_against(base, policy, columns[policy]) for policy in others]
+    standings += [stand_against(base, policy, columns[policy]) for policy in others]
     return Contest(metric=metric, better=METRICS[metric], standings=tuple(standings))
 
 
@@ -148,19 +149,27 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if len(known) == len(values) else None
 
 
-def _against(base: Sequence[float | None], policy: str, values: Sequence[float | None]) -> Standing:
+def stand_against(base: Sequence[float | None], policy: str, values: Sequence[float | None]) -> Standing:
+    """One metric, seed by seed, against the same seeds of what came first."""
     pairs = zip(base, values, strict=True)
-    differences = [value - other for other, value in pairs if value is not None and other is not None]
+    differences = [_less(value, other) for other, value in pairs if value is not None and other is not None]
     if len(differences) < len(values):
         return Standing(policy=policy, mean=_mean(values))
     mean, difference = _mean(values), fmean(differences)
     if len(differences) == 1:
         return Standing(policy=policy, mean=mean, difference=difference)
     half = t_quantile(len(differences) - 1) * stdev(differences) / math.sqrt(len(differences))
+    if half <= _ROUNDING * abs(difference):
+        half = 0.0
     low, high = difference - half, difference + half
     return Standing(
         policy=policy, mean=mean, difference=difference, low=low, high=high, is_clear=low > 0 or high < 0
     )
+
+
+def _less(value: float, other: float) -> float:
+    """Sums of the same parts in another order differ in their last digits, which is no difference."""
+    return 0.0 if math.isclose(value, other, rel_tol=_ROUNDING) else value - other
 
 
 def t_quantile(degrees_of_freedom: int) -> float:

@@ -34,7 +34,7 @@ def figures_of(report: Report) -> tuple[Group, ...]:
 
 def site_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A header, and a row for each site."""
-    header = ("site", "energy", "cost", "carbon", "peak", "PUE", "TUE", "busy")
+    header = ("site", "energy", "its cost", "carbon", "peak", "PUE", "TUE", "busy")
     rows = [
         (
             name,
@@ -96,7 +96,8 @@ def _energy(report: Report) -> Group:
         title="Energy",
         figures=(
             ("energy", say_energy(report.energy_kwh)),
-            ("cost", say_money(report.cost_usd)),
+            ("cost of energy", say_money(report.energy_usd)),
+            ("cost with GPU time", say_money(report.cost_usd)),
             ("carbon", say_mass(report.carbon_kg)),
             ("PUE", say_ratio(report.pue)),
             ("TUE", say_ratio(report.tue)),

@@ -55,6 +55,6 @@ def find_queue(report: Report) -> str:
 
 def find_carbon(report: Report) -> str:
     carbon = None if report.carbon_kg is None else f"{say_mass(report.carbon_kg)} of CO₂e"
-    cost = None if report.cost_usd is None else say_money(report.cost_usd)
+    cost = None if report.energy_usd is None else f"{say_money(report.energy_usd)} for energy"
     known = [each for each in (carbon, cost) if each is not None]
     return " and ".join(known) if known else "Neither carbon nor cost is known"

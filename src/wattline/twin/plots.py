@@ -121,12 +121,12 @@ def _plans(report: Report, series: Series) -> list[_Plan]:
             draw=charts.draw_queue,
         )
     )
-    known = (report.carbon_kg is not None) + (report.cost_usd is not None)
+    known = (report.carbon_kg is not None) + (report.energy_usd is not None)
     if known:
         plans.append(
             _Plan(
                 name="carbon",
-                shows="what the sites emit and cost by the hour, stacked",
+                shows="what the sites emit and pay by the hour, stacked",
                 finding=find_carbon(report),
                 height_inches=1.6 + 1.9 * known,
                 draw=charts.draw_carbon,
@@ -136,21 +136,34 @@ def _plans(report: Report, series: Series) -> list[_Plan]:
 
 
 def _draw(plan: _Plan, report: Report, series: Series, theme: Theme) -> bytes:
+    return draw_framed(
+        lambda figure: plan.draw(figure, report, series, theme),
+        finding=plan.finding,
+        shows=plan.shows,
+        run=f"{report.trace} on {report.facility} under {report.policy}, seed {report.seed}",
+        height_inches=plan.height_inches,
+        theme=theme,
+    )
+
+
+def draw_framed(
+    draw: Callable[[Figure], None], *, finding: str, shows: str, run: str, height_inches: float, theme: Theme
+) -> bytes:
+    """A picture between what it says and where it comes from; inside the theme's style context."""
     from matplotlib.figure import Figure
 
-    height, margin = plan.height_inches, _MARGIN_INCHES
+    height, margin = height_inches, _MARGIN_INCHES
     figure = Figure(figsize=(_WIDTH_INCHES, height), dpi=_DOTS_PER_INCH)
     left = margin / _WIDTH_INCHES
     body = height - _HEADER_INCHES - _FOOTER_INCHES
     figure.set_layout_engine(
         "constrained", rect=(left, _FOOTER_INCHES / height, 1 - 2 * left, body / height), hspace=0.04
     )
-    plan.draw(figure, report, series, theme)
-    run = f"{report.trace} on {report.facility} under {report.policy}, seed {report.seed}"
-    finding = one_line(plan.finding, 110)
+    draw(figure)
+    finding = one_line(finding, 110)
     size = 12.5 * min(1.0, _LETTERS_ABREAST / len(finding))
     figure.text(left, 1 - margin / height, finding, va="top", fontsize=size, fontweight="bold")
-    figure.text(left, 1 - 0.4 / height, plan.shows, va="top", fontsize=9, color=theme.muted)
+    figure.text(left, 1 - 0.4 / height, shows, va="top", fontsize=9, color=theme.muted)
     figure.text(left, 0.09 / height, one_line(run, 90), va="bottom", fontsize=7.5, color=theme.muted)
     figure.text(1 - left, 0.09 / height, FOOTER, va="bottom", ha="right", fontsize=7.5, color=theme.muted)
     drawn = io.BytesIO()

@@ -93,10 +93,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sites: dict[str, SiteReport]
     refused_because: dict[str, int] = {}  # a rule → how many jobs it refused
     lines_refused: int = 0  # rows of the trace that could not be read as jobs
+    trips: int = 0  # breakers that opened
     seed: int
     digest: str
     emulated: bool = True
     not_estimated: tuple[str, ...] = ()
+
+    @property
+    def energy_usd(self) -> float | None:
+        """What the sites paid for energy; the rest of the cost is that of GPUs by the hour."""
+        known = [site.cost_usd for site in self.sites.values() if site.cost_usd is not None]
+        return sum(known) if self.cost_usd is not None and len(known) == len(self.sites) else None
 
     def __post_init__(self) -> None:
         figures = msgspec.to_builtins(self)

@@ -6,6 +6,7 @@ The loop is the live one: `step` folds what the world tells, decides, writes it 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +23,14 @@ from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteR
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
-from wattline.twin.world import Overheads, Rates, TwinWorld
+from wattline.twin.world import USUAL_OVERHEADS, Overheads, Rates, TwinWorld
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 # 2024-01-01T00:00Z: series of that year line up with a trace's own days.
 BEGINS_AT = 1_704_067_200.0
 _PROGRESS_STEPS = 500
+# With nothing running and nobody coming, who has waited for a quota's whole week waits for ever.
+_MOST_IDLE_SECONDS = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,7 @@ class Setting:
     faults: Sequence[Fault] = ()
     surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
     rates: Rates | None = None
-    overheads: Overheads = Overheads()
+    overheads: Overheads = USUAL_OVERHEADS
     lines_refused: int = 0
     begins_at: float = BEGINS_AT
     until_seconds: float | None = None  # after the beginning; None: until all have ended
@@ -140,20 +143,23 @@ def drive(
     tell: Callable[[Glimpse], None] | None = None,
 ) -> None:
     """Turn after turn, until nothing is left to happen."""
-    ends_at = None if setting.until_seconds is None else setting.begins_at + setting.until_seconds
+    ends_at = math.inf if setting.until_seconds is None else setting.begins_at + setting.until_seconds
     policy, decide, tally = setting.policy, setting.decide, world.tally
+    busy_at = setting.begins_at
     while True:
         decision = step(world, state, policy, journal, decide)
         tally.check()
         if tell is not None and journal.steps % _PROGRESS_STEPS == 0:
             tell(Glimpse(world.now(), tally.submitted, tally.ended, tally.waiting))
-        if world.is_over and (not tally.waiting or decision.revisit_at is None):
+        last_at = ends_at
+        if not world.is_over:
+            busy_at = world.now()
+        elif not tally.waiting or (decision.revisit_at is None and not world.truth.will_recover):
             return
-        next_at = decision.revisit_at
-        if ends_at is not None:
-            next_at = ends_at if next_at is None else min(next_at, ends_at)
-        world.sleep_until(next_at)
-        if not world.woken or (ends_at is not None and world.now() >= ends_at):
+        else:
+            last_at = min(ends_at, busy_at + _MOST_IDLE_SECONDS)
+        world.sleep_until(last_at if decision.revisit_at is None else min(last_at, decision.revisit_at))
+        if not world.woken or world.now() >= last_at:
             return
 
 
@@ -224,6 +230,7 @@ def _report(
         },
         refused_because=dict(sorted(tally.refused.items())),
         lines_refused=setting.lines_refused,
+        trips=energy.trips,
         seed=setting.seed,
         digest=journal.digest,
     )

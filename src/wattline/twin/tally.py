@@ -22,6 +22,7 @@ class Tally:
     failed: int = 0
     waiting: int = 0
     running: int = 0
+    refusals: int = 0
     refused: Counter[str] = field(default_factory=Counter)  # by rule
     started: int = 0
     preemptions: int = 0
@@ -41,7 +42,7 @@ class Tally:
 
     @property
     def ended(self) -> int:
-        return self.completed + self.failed + self.refused.total()
+        return self.completed + self.failed + self.refusals
 
     def check(self) -> None:
         """Nobody is lost: queued, running and ended make up all that were submitted."""

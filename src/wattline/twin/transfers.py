@@ -49,6 +49,12 @@ class Transfers:
             del self._moving[job]
             self._share()
 
+    def change(self, at: float) -> None:
+        """A link carries more or less from now on."""
+        if self._moving:
+            self._move(at)
+            self._share()
+
     def next_end_at(self) -> float:
         ends = [one.bits_left / one.rate for one in self._moving.values() if one.rate > 0.0]
         return self._at + min(ends) if ends else math.inf

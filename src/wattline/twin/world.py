@@ -62,6 +62,9 @@ class Overheads:
     save: float = 10.0
 
 
+USUAL_OVERHEADS = Overheads()
+
+
 class TwinWorld:
     """Implements control.World."""
 
@@ -75,7 +78,7 @@ class TwinWorld:
         begins_at: float,
         timeline: Timeline | None = None,
         rates: Rates | None = None,
-        overheads: Overheads = Overheads(),
+        overheads: Overheads = USUAL_OVERHEADS,
         forget: bool = True,
     ) -> None:
         self.tally = Tally(counted_at=begins_at)
@@ -90,7 +93,7 @@ class TwinWorld:
         self._forget = forget
         self._progress: dict[str, Progress] = {}
         self._attempts: dict[str, Attempt] = {}
-        self._agenda: list[tuple[float, int, str, int]] = []
+        self._agenda: list[tuple[float, int, str]] = []
         self._entries = 0
         self._transfers = Transfers(plant.links, truth.link_fraction)
         self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
@@ -126,6 +129,8 @@ class TwinWorld:
         if action.kind in BEGINNINGS:
             if attempt is None and self._progress[action.job].attempts < action.attempt:
                 self._begin(action)
+            elif attempt is not None and attempt.number == action.attempt:  # on its way: it will answer
+                self._pending.append(Acknowledged(at=self._now, action=action.id))
             return
         if attempt is None and action.kind is ActionKind.STOP:
             self._give_up(action.job)
@@ -143,7 +148,7 @@ class TwinWorld:
         elif action.kind is ActionKind.PAUSE:
             self._save(attempt, "preempt" if action.rung is None else "pause")
         elif action.kind is ActionKind.STOP:
-            self._lose(attempt, action.because, Ending.STOPPED)
+            self._lose(attempt, action.because, Ending.LOST if action.lost else Ending.STOPPED)
 
     def sleep_until(self, at: float | None) -> None:
         """Go on to the next thing that somebody should hear of, or to `at`."""
@@ -175,7 +180,7 @@ class TwinWorld:
         return min(
             arrival.at if arrival is not None else math.inf,
             agenda[0][0] if agenda else math.inf,
-            self.truth.next_change_at() if self._attempts or arrival is not None else math.inf,
+            self.truth.next_change_at() if self._attempts or arrival or self.tally.waiting else math.inf,
             self._gauges.next_look_at(self._now) if self._attempts else math.inf,
             self._transfers.next_end_at(),
         )
@@ -184,7 +189,7 @@ class TwinWorld:
         at = max(at, self._now)
         timeline = self._timeline
         if timeline is not None and timeline.due(at):
-            timeline.sample(at, self._sample())
+            timeline.sample(at, self._sample(at))
         self._now = at
 
     def _happen(self) -> bool:
@@ -235,6 +240,7 @@ class TwinWorld:
         self._count_waiting(-1)
         rule = action.because.split(" of ", 1)[0] if " of " in action.because else "policy"
         self.tally.refused[rule] += 1
+        self.tally.refusals += 1
         self._end_run(progress)
 
     def _give_up(self, job: str) -> None:
@@ -316,7 +322,6 @@ class TwinWorld:
             self._leave(attempt, Ending.PAUSED, "")
             return
         attempt.saving = True
-        attempt.version += 1
         self._plan(self._now + self._overheads.save, attempt)
 
     def _finish(self, attempt: Attempt) -> None:
@@ -400,6 +405,8 @@ class TwinWorld:
             self._gpus_up += change if incident.kind is IncidentKind.ON else -change
             if self._timeline is not None:
                 self._timeline.note_count(Count.GPUS_UP, now, self._gpus_up)
+        if incident.kind in (IncidentKind.FAULT, IncidentKind.MENDED):
+            self._transfers.change(now)
         if incident.kind is not IncidentKind.PACE:
             say = f"{incident.kind}: {incident.subject}"
             self._pending.append(Noticed(at=now, source="twin", subject=incident.subject, say=say))
@@ -430,18 +437,21 @@ class TwinWorld:
             timeline.note_cap(column, cap_watts)
 
     def _plan_end(self, attempt: Attempt) -> None:
-        attempt.version += 1
+        if attempt.saving:  # it leaves when it is saved, however fast it was
+            return
+        attempt.planned = 0
         ends_at = attempt.ends_at()
         if ends_at < math.inf:
             self._plan(ends_at, attempt)
 
     def _plan(self, at: float, attempt: Attempt) -> None:
         self._entries += 1
-        heapq.heappush(self._agenda, (at, self._entries, attempt.job, attempt.version))
+        attempt.planned = self._entries
+        heapq.heappush(self._agenda, (at, self._entries, attempt.job))
 
-    def _is_current(self, entry: tuple[float, int, str, int]) -> bool:
+    def _is_current(self, entry: tuple[float, int, str]) -> bool:
         attempt = self._attempts.get(entry[2])
-        return attempt is not None and attempt.version == entry[3]
+        return attempt is not None and attempt.planned == entry[1]
 
     def _tell_saved(self, attempt: Attempt) -> None:
         progress = attempt.progress
@@ -472,36 +482,42 @@ class TwinWorld:
     def _usage(self, attempt: Attempt, joules: float) -> Usage:
         """Priced at the site's constants, as quotas are written; the energy account has the hours."""
         site = self._plant.sites[attempt.site]
-        device = self._plant.spots[attempt.nodes[0][0]].node.device
-        gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
-        device_usd = gpu_hours * (device.usd_per_hour if device else 0.0)
+        device_usd = self._device_usd(attempt)
         self.tally.device_usd += device_usd
         kwh = joules * site.pue / JOULES_PER_KWH
         return Usage(
-            gpu_hours,
+            attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR,
             device_usd + kwh * site.usd_per_kwh,
             kwh,
             kwh * site.grams_co2_per_kwh / 1000.0,
         )
 
-    def _sample(self) -> Sample:
-        account = self.truth.tally.sites
+    def _device_usd(self, attempt: Attempt) -> float:
+        """What its GPUs cost by the hour since it holds them."""
+        device = self._plant.spots[attempt.nodes[0][0]].node.device
+        gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
+        return gpu_hours * (device.usd_per_hour if device else 0.0)
+
+    def _sample(self, at: float) -> Sample:
         assert self._timeline is not None
+        spent = [self.truth.spent_by(site, at) for site in self._sites]
         layout = self._timeline.layout
         hottest = [-math.inf] * len(layout.places)
         for node, place in enumerate(layout.place_of_node):
             if place >= 0:
-                hottest[place] = max(hottest[place], self.truth.node_celsius(node, self._now))
+                hottest[place] = max(hottest[place], self.truth.node_celsius(node, at))
         return Sample(
             place_celsius=tuple(hottest),
-            site_usd=tuple([account[site].usd for site in self._sites]),
-            site_kg=tuple([account[site].kg_co2e for site in self._sites]),
+            site_usd=tuple([usd for usd, _ in spent]),
+            site_kg=tuple([kg for _, kg in spent]),
         )
 
     def finish(self) -> None:
         """The replay is over: close every account."""
+        self.truth.advance(self._now)
         for attempt in list(self._attempts.values()):
             self._count(attempt)
+            self.tally.device_usd += self._device_usd(attempt)
         self.tally.move(self._now)
         if self._timeline is not None:
-            self._timeline.finish(self._now, self._sample())
+            self._timeline.finish(self._now, self._sample(self._now))

@@ -51,10 +51,10 @@ class Shifted(Surroundings):
 
     def supply_celsius(self, loop: Loop, at: float) -> float:
         """Where the weather is not known, the plant counts as one at its limit, the worst it could be."""
-        weather = self.weather(at)
-        if weather is not None or not self._holds(at):
+        if self.weather(at) is not None:
             return super().supply_celsius(loop, at)
-        return self._base.supply_celsius(loop, at) + max(0.0, self._dry_bulb_kelvin)
+        celsius = self._base.supply_celsius(loop, at)
+        return celsius + max(0.0, self._dry_bulb_kelvin) if self._holds(at) else celsius
 
     def usd_per_kwh(self, at: float) -> float:
         usd = self._base.usd_per_kwh(at)

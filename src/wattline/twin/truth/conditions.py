@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from wattline.errors import UsageError
@@ -50,6 +51,11 @@ class Conditions:
         self._change_faults(began_at)
         if surroundings:
             self._change_hour(began_at)
+
+    @property
+    def is_changing(self) -> bool:
+        """A fault is yet to begin or to end."""
+        return self._due_seconds < math.inf
 
     def link_fraction(self, link: str) -> float:
         """What faults leave of a link."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from wattline.facility import Site
@@ -55,7 +56,7 @@ class EnergyTally:
     trips: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Bill:
     facility_joules: float = 0.0
     usd: float = 0.0
@@ -95,7 +96,7 @@ class SiteEnergyMeter:
     def move(self, at: float) -> None:
         while at >= self._hour_ends_at:
             self._count(self._hour_ends_at)
-            self._charge(self._bill)
+            self._bill = self._charged()
             self._hour_joules = self._hour_seconds = 0.0
             self._hour_ends_at += HOUR_SECONDS
         if at > self.at:
@@ -103,8 +104,7 @@ class SiteEnergyMeter:
 
     def tell(self, job_joules: float) -> SiteEnergy:
         """The account up to the time last moved to; `job_joules` is what running jobs have used so far."""
-        bill = _Bill(self._bill.facility_joules, self._bill.usd, self._bill.kg_co2e)
-        self._charge(bill)
+        bill = self._charged()
         return SiteEnergy(
             it_joules=self.it_joules,
             compute_joules=self.compute_joules,
@@ -115,6 +115,13 @@ class SiteEnergyMeter:
             idle_joules=self.idle_joules,
             peak_watts=self.peak_watts,
         )
+
+    def spent_by(self, at: float) -> tuple[float, float]:
+        """Dollars and kilograms by then, if nothing changes until then; the meter stays where it is."""
+        ahead = copy(self)
+        ahead.move(at)
+        told = ahead.tell(0.0)
+        return told.usd, told.kg_co2e
 
     def _count(self, at: float) -> None:
         seconds = at - self.at
@@ -128,10 +135,11 @@ class SiteEnergyMeter:
             self.peak_watts = self.watts
         self.at = at
 
-    def _charge(self, bill: _Bill) -> None:
-        """Put the hour so far on a bill, at the hour's mean draw."""
+    def _charged(self) -> _Bill:
+        """The bill with the hour so far on it, at the hour's mean draw."""
+        bill = self._bill
         if self._hour_seconds == 0.0:
-            return
+            return bill
         around = self._surroundings
         if around is None:
             pue, usd, grams = self._site.pue, self._site.usd_per_kwh, self._site.grams_co2_per_kwh
@@ -140,6 +148,8 @@ class SiteEnergyMeter:
             pue = around.overhead(hour_at, self._hour_joules / self._hour_seconds)
             usd, grams = around.usd_per_kwh(hour_at), around.grams_co2_per_kwh(hour_at)
         kwh = facility_kwh(self._hour_joules, pue)
-        bill.facility_joules += kwh * JOULES_PER_KWH
-        bill.usd += energy_usd(kwh, usd)
-        bill.kg_co2e += carbon_kg(kwh, grams)
+        return _Bill(
+            bill.facility_joules + kwh * JOULES_PER_KWH,
+            bill.usd + energy_usd(kwh, usd),
+            bill.kg_co2e + carbon_kg(kwh, grams),
+        )

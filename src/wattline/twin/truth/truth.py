@@ -132,6 +132,13 @@ class Truth:
         self._follow()
         return self.now if self._floor.incidents else self._floor.agenda.next_at()
 
+    @property
+    def will_recover(self) -> bool:
+        """A fault is yet to begin or to end, or what went off may come back."""
+        if self._conditions.is_changing:
+            return True
+        return self.next_change_at() < math.inf and any(node.is_off for node in self._floor.nodes)
+
     def advance(self, at: float) -> list[Incident]:
         """Move to `at`, letting happen what is due by then; what happened, in order."""
         floor = self._floor
@@ -229,6 +236,10 @@ class Truth:
             shutdowns=floor.shutdowns,
             trips=floor.trips,
         )
+
+    def spent_by(self, site: str, at: float) -> tuple[float, float]:
+        """Dollars and kilograms of a site by then; looking changes nothing, not even how sums are rounded."""
+        return self._floor.sites[site].spent_by(at)
 
     def _follow(self) -> None:
         """Find anew when a die next reaches a limit, on loops where something changed."""

@@ -1,0 +1,136 @@
+"""The scenario command: what happens under a policy when something goes wrong, and under another one?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from wattline.cli.command_replay import prepare_pictures, write_pictures
+from wattline.cli.printing import plain, print_json, stdout_console
+from wattline.cli.twin_progress import TwinProgress
+from wattline.errors import UsageError
+from wattline.twin.plots import FOOTER
+from wattline.twin.replaying import read_rules
+from wattline.twin.report import Report
+from wattline.twin.run import Outcome, Setting, run
+from wattline.twin.scenario import Played, read_stage, set_side_by_side, setting_of
+from wattline.twin.wording import (
+    one_line,
+    say_count,
+    say_energy,
+    say_gpu_hours,
+    say_mass,
+    say_money,
+    say_power,
+    say_ratio,
+    say_share,
+)
+from wattline.units import format_seconds
+
+NOBODY = "none"
+_WIDEST_POLICY = 22  # what a label leaves of eighty columns
+
+
+def play_scenario(
+    name_or_path: str,
+    *,
+    facility: str | None,
+    policy: str,
+    against: str,
+    seed: int,
+    exact: bool,
+    plots: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> int:
+    """Pictures are of the first policy."""
+    with TwinProgress() as progress:
+        prepare_pictures(plots, html)
+        stage = read_stage(name_or_path, facility)
+        first = read_rules(policy)
+        second = None if against == NOBODY else read_rules(against)
+        if second is not None and second.name == first.name:
+            raise UsageError(
+                f"policy {first.name} beside itself shows nothing",
+                hint=f"name another with --against, or {NOBODY}",
+            )
+        pictured = plots is not None or html is not None
+        outcome = _run(setting_of(stage, first, seed=seed, exact=exact), progress, recorded=pictured)
+        other = None
+        if second is not None:
+            other = _run(setting_of(stage, second, seed=seed, exact=exact), progress, recorded=False).report
+        if pictured:
+            progress.say("drawing pictures")
+        written = write_pictures(outcome, plots, html)
+    played = set_side_by_side(stage, outcome.report, other)
+    if as_json:
+        print_json(played)
+    else:
+        print_played(played)
+    for path in written:
+        progress.say(f"wrote {path}")
+    return 0
+
+
+def _run(setting: Setting, progress: TwinProgress, *, recorded: bool) -> Outcome:
+    label = setting.decided_by
+    jobs = sum(1 for _ in setting.arrivals())
+    tell = partial(progress.tell, label, jobs=max(1, jobs), until_seconds=setting.until_seconds)
+    outcome = run(setting, recorded=recorded, tell=tell)
+    progress.end(label)
+    return outcome
+
+
+def print_played(played: Played) -> None:
+    """Both policies in columns, figure by figure."""
+    console = stdout_console()
+    report, against = played.report, played.against
+    console.print(plain(f"{played.scenario} on {report.facility}"), style="bold")
+    console.print(plain(played.say))
+    size = f"{report.simulated_hours:.3g} h, {say_count(report.jobs.submitted)} jobs, {report.gpus:,} GPUs"
+    console.print(f"{size}, {report.truth}; {FOOTER}", style="dim")
+    console.print()
+    reports = [report] if against is None else [report, against]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("", no_wrap=True)
+    for each in reports:
+        table.add_column(one_line(plain(each.policy), _WIDEST_POLICY), justify="right", no_wrap=True)
+    for rows in zip(*map(_figures, reports), strict=True):
+        table.add_row(rows[0][0], *(value for _, value in rows))
+    console.print(table)
+    console.print()
+    if against is not None:
+        ratio = played.useful_gpu_hours_ratio
+        style = "" if ratio is None else "green" if ratio > 1 else "bold red"
+        console.print(
+            Text.assemble(
+                f"useful GPU-hours, {report.policy} for each of {plain(against.policy)}: ",
+                (say_ratio(ratio), style),
+            )
+        )
+    console.print(plain(f"seed {report.seed}, digest {report.digest}"), style="dim", soft_wrap=True)
+
+
+def _figures(report: Report) -> Iterator[tuple[str, str]]:
+    lost = report.lost_gpu_hours
+    yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
+    yield "lost GPU-hours", say_gpu_hours(lost.total)
+    yield "… to throttling and caps", say_gpu_hours(lost.throttle)
+    yield "… to restarts", say_gpu_hours(lost.restart)
+    yield "… to preemption", say_gpu_hours(lost.preempt)
+    yield "… to pauses", say_gpu_hours(lost.pause)
+    yield "GPUs busy while jobs came", say_share(report.utilisation)
+    yield "caps violated for", format_seconds(report.cap_violation_seconds)
+    yield "breakers tripped", say_count(report.trips)
+    yield "nodes shut down by heat", say_count(report.shutdowns)
+    yield "GPU time throttled or capped", format_seconds(report.throttle_gpu_seconds)
+    yield "peak", say_power(report.peak_kw)
+    yield "preemptions", say_count(report.preemptions)
+    yield "migrations", say_count(report.migrations)
+    yield "energy", say_energy(report.energy_kwh)
+    yield "cost with GPU time", say_money(report.cost_usd)
+    yield "carbon", say_mass(report.carbon_kg)

@@ -1,0 +1,113 @@
+"""Continuing: a twin that begins in the middle, where a state says that things stand.
+
+What runs there runs here, where it is. Heat begins at rest and follows within minutes; nodes that are off,
+caps that were lowered and loops that lack flow stay so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from wattline.spec.faults import Fault, Moment
+from wattline.state import HOLDING, Action, ActionKind, Ending, Job, JobState, Plant, State
+from wattline.state.ledger import METERED_SOURCES
+from wattline.twin.attempts import Progress
+from wattline.twin.meters import Meters, Told
+from wattline.twin.truth import Truth
+from wattline.twin.workload import Arrival
+from wattline.twin.world import Gauges, TwinWorld
+
+
+class ContinuedWorld(TwinWorld):
+    """The twin of a state. `arrival_of` says of each job what is left of it, running as it does now."""
+
+    def __init__(self, state: State, arrival_of: Callable[[Job], Arrival], *, begins_at: float) -> None:
+        plant = state.plant
+        truth = Truth(plant, seed=0, exact=True, at=begins_at, faults=_standing_faults(state))
+        super().__init__(plant, iter(()), truth, _gauges(truth, plant), begins_at=begins_at, forget=False)
+        for job in state.jobs.values():
+            if job.state in HOLDING or job.will_start:
+                self._take_up(state, job, arrival_of(job))
+
+    def _take_up(self, state: State, job: Job, arrival: Arrival) -> None:
+        self.tally.submitted += 1
+        self._count_waiting(1)
+        progress = self._progress[job.id] = Progress(arrival, attempts=job.attempt)
+        if job.state not in HOLDING:
+            return
+        # What starts again comes back from its checkpoint; what runs has that behind it.
+        progress.attempts = job.attempt - 1 if job.state is JobState.STARTING else 0
+        self._begin(
+            Action(
+                id="",
+                kind=ActionKind.START,
+                job=job.id,
+                attempt=job.attempt,
+                place=job.place,
+                fraction=job.power_fraction,
+            )
+        )
+        attempt = self._attempts.get(job.id)
+        if attempt is None:  # a node of it is off
+            return
+        attempt.batch_fraction = job.in_flight_fraction
+        self._change(attempt)
+        progress.arrival = replace(arrival, work_seconds=arrival.work_seconds * attempt.rate)
+        self._plan_end(attempt)
+        if job.state is JobState.PAUSING:
+            self._save(attempt, "pause")
+        elif job.state is JobState.STOPPING:
+            asked = [state.flights[action_id].action for action_id in state.flying.get(job.id, ())]
+            goes_on = any(action.lost for action in asked)
+            self._lose(attempt, job.say, Ending.LOST if goes_on else Ending.STOPPED)
+
+
+def _standing_faults(state: State) -> list[Fault]:
+    """What meters say is wrong with loops now, as if it stayed so."""
+    faults = []
+    for loop in state.plant.loop_of_resource.values():
+        flow = state.readings.get((loop.name, "flow_fraction"))
+        supply = state.readings.get((loop.name, "supply_celsius"))
+        lacks_flow = flow is not None and flow[0] < 1.0
+        is_warmer = supply is not None and supply[0] != loop.supply_celsius
+        if lacks_flow or is_warmer:
+            fault = Fault.model_construct(  # measured, not written: there is no text to check
+                name="as-read",
+                at=Moment.model_construct(after=0.0),
+                loop=loop.name,
+                flow=max(0.0, flow[0]) if flow is not None else None,
+                supply_temperature=supply[0] if supply is not None else None,
+            )
+            faults.append(fault)
+    return faults
+
+
+def _gauges(truth: Truth, plant: Plant) -> Gauges:
+    meters = Meters(truth, plant, 0, exact=True)
+    sources = {site.telemetry for site in plant.facility.sites}
+    return meters if sources <= METERED_SOURCES else _Partial(meters, plant)
+
+
+class _Partial:
+    """Only the meters that there are: what is decided here must not rest on more than what will be."""
+
+    def __init__(self, meters: Meters, plant: Plant) -> None:
+        self._meters = meters
+        self.next_look_at = meters.next_look_at
+        sites = plant.facility.sites
+        self._gpus_read = {site.name for site in sites if site.telemetry != "none"}
+        metered = {site.name for site in sites if site.telemetry in METERED_SOURCES}
+        self._resources = {
+            resource.name
+            for number, resource in enumerate(plant.resources)
+            if plant.site_of_resource.get(number) in metered
+        }
+
+    def read(self, at: float) -> list[Told]:
+        return [told for told in self._meters.read(at) if self._is_read(*told)]
+
+    def _is_read(self, subject: str, quantity: str, _value: float | None) -> bool:
+        if quantity.startswith("gpu_"):
+            return subject.partition("/")[0] in self._gpus_read
+        return subject in self._resources
