@@ -213,7 +213,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     reason = dominant(verdicts)
     if reason is None:  # a part was looked at again: it is as it was
         _look_when_the_week_ends(draft, policy, job, admission)
-        admission.stuck.append(_stopper(draft, job, choice, head.stuck))
+        admission.stuck.append(_stopper(draft, job, choice))
         return False
     if reason.outcome is Outcome.REFUSE:
         action = next_action(job, ActionKind.REFUSE, because=_because(reason))
@@ -227,7 +227,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
         if not reason.rule.startswith("rule."):
             head.broke[project] = seconds
         return True
-    admission.stuck.append(_stopper(draft, job, choice, head.stuck))
+    admission.stuck.append(_stopper(draft, job, choice))
     return False
 
 
@@ -239,15 +239,10 @@ def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
     )
 
 
-def _stopper(draft: Snapshot, job: Job, choice: Choice, before: Stuck | None) -> Stopper:
-    """What to watch from now on: what was short here, and before where only a part was looked at again."""
-    short, lacking = choice.short, choice.lacking_gpus
-    if before is not None:
-        short |= before.short
-        given = draft.given_gpus
-        lacking = {pool: max(0, most - given[pool]) for pool, most in before.lacking.items()} | lacking
-    names = tuple(sorted([draft.plant.resources[number].name for number in short]))
-    return Stopper(job.id, names, tuple(sorted(lacking.items())))
+def _stopper(draft: Snapshot, job: Job, choice: Choice) -> Stopper:
+    """What to watch from now on, beside what is watched already."""
+    names = tuple(sorted([draft.plant.resources[number].name for number in choice.short]))
+    return Stopper(job.id, names, tuple(sorted(choice.lacking_gpus.items())))
 
 
 def _look_again(

@@ -33,7 +33,7 @@ from wattline.state import (
 from wattline.state.claim import saving_of, taking_of
 from wattline.units import SECONDS_PER_HOUR
 
-# Placement looks at this many feasible places of a pool before it takes the best of them.
+# Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
 _ENOUGH = 4
 # What another arrangement of the same GPUs may change.
 _ARRANGED = frozenset({ResourceKind.RACK, ResourceKind.SUPPLY, ResourceKind.LOOP, "heat.throttle"})
@@ -197,16 +197,18 @@ def choose_place(
     pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
     standard = request.gpus > 0 and request.peak_watts is None and power_fraction == 1.0
     full = RackRoom.of(snapshot, policy.thresholds) if standard else None
+    fitting = 0
     for each, pool in pools:
         cost = each * hours
-        if search.best_score <= cost:
-            break  # what is left costs more, however roomy it is
+        if fitting >= _ENOUGH or search.best_score <= cost:
+            break  # what is left costs as much or more, however roomy it is
         tried = 0
         if where is None or pool in where.pools:
             tried = _weigh_single(search, pool, cost, None if where is None else where.bays, full)
         # A job that fits on one node is not spread over several.
         if spreads and not tried and (where is None or pool in where.spread_pools):
             lacking[pool] = _weigh_gangs(search, pool, cost, quick=where is not None)
+        fitting += tried
     if search.best:
         place = search.place(search.best)
         return Choice(
@@ -246,8 +248,7 @@ def _weigh_single(
         watts = taking_of(request, plant, first, gpus).loop_amount // gpus
     fitting, roomiest = 0, -1
     closed: set[int] = set()  # zones of which something is short
-    for free in range(gpus, plant.biggest_of_pool[pool] + 1):
-        nodes = snapshot.nodes_with(pool, free)
+    for nodes in snapshot.nodes_by_free(pool)[gpus:]:
         position = 0
         while position < len(nodes):
             node = nodes[position]

@@ -173,6 +173,9 @@ class Ledger:
         self.free_in_pool[spot.pool] += free if is_up else -free
         self.free_in_bay[spot.bay] += free if is_up else -free
 
+    def nodes_by_free(self, pool: int) -> list[list[int]]:
+        return self._by_free[pool]
+
     def _move(self, node: int, gpus: int) -> None:
         if not gpus:
             return

@@ -17,6 +17,7 @@ from wattline.state.claim import Claim, claim_of, peak_watts_on
 from wattline.state.event import Expected, Forecasted, Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
+from wattline.state.plant import ResourceKind
 from wattline.state.state import State
 from wattline.state.tables import Stuck
 
@@ -222,6 +223,28 @@ class Snapshot:
         """What idle machines draw and what jobs were promised."""
         return self._ledger.promised[resource] + self._claimed.get(resource, 0)
 
+    def left(self, resource: int, power_share: float, cooling_share: float, max_age_seconds: float) -> float:
+        """What is free of a resource where only a share of its cap may be used; never below zero.
+
+        The same as that share less `used`, in one go: placement asks for it more than for anything else.
+        """
+        ledger, kind = self._ledger, self.plant.kinds[resource]
+        usable: float = ledger.caps[resource]
+        if kind is ResourceKind.RACK or kind is ResourceKind.SUPPLY:
+            usable *= power_share
+        elif kind is ResourceKind.LOOP:
+            usable *= cooling_share
+        laid = self._claimed.get(resource, 0) if self._claimed else 0
+        used: float = ledger.promised[resource] + laid
+        if ledger.metered[resource]:
+            if self.is_read(resource, max_age_seconds):
+                drawn = ledger.drawn[resource] + laid if laid < 0 else ledger.drawn[resource]
+            else:
+                drawn = self.plant.resources[resource].worst
+            if drawn > used:
+                used = drawn
+        return usable - used if usable > used else 0.0
+
     def used(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn or promised, whichever is more; a reading too old counts as the worst it could be."""
         ledger = self._ledger
@@ -272,6 +295,12 @@ class Snapshot:
         spots = self.plant.spots
         laid = [node for node in self._gpus if spots[node].pool == pool and self.gpus_free(node) == free]
         return sorted([*(node for node in found if node not in self._gpus), *laid])
+
+    def nodes_by_free(self, pool: int) -> list[list[int]]:
+        """Nodes of a pool by how many GPUs they have free."""
+        if not self._gpus:
+            return self._ledger.nodes_by_free(pool)
+        return [self.nodes_with(pool, free) for free in range(self.plant.biggest_of_pool[pool] + 1)]
 
     def free_in(self, pool: int) -> int:
         """All GPUs free in a pool."""
@@ -326,6 +355,8 @@ class Snapshot:
     def copy(self) -> Snapshot:
         """The same view with an overlay of its own."""
         other = Snapshot(self._state, self.at)
+        if not self._jobs and not self._claimed:
+            return other
         other._claimed = dict(self._claimed)
         other._gpus = dict(self._gpus)
         other._millicpus = dict(self._millicpus)

@@ -37,6 +37,9 @@ class Stuck(msgspec.Struct, frozen=True):
     lacking: dict[int, int]  # by pool, how many must ever have been given back by then
 
 
+NOTHING_STUCK = Stuck(frozenset(), {})
+
+
 class Tables:
     """Jobs, claims, accounts, readings and actions in flight; written while folding and settling only."""
 

@@ -176,7 +176,7 @@ class Truth:
         """Both: what it carries and what it may carry."""
         breaker = self._floor.breakers.get(resource)
         if breaker is not None:
-            return breaker.watts, breaker.cap_watts
+            return breaker.watts, 0.0 if breaker.tripped else breaker.usable_watts * breaker.left
         loop = self._floor.loops[resource]
         return loop.heat_watts, predict_capacity_watts(loop.loop.capacity_watts, loop.flow_fraction)
 
