@@ -7,7 +7,7 @@ so that over many jobs the draw is that of a real cluster. The policy sees the r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from wattline.physics.draw_lots import predict_draw_utilisation
@@ -41,7 +41,7 @@ class Arrival:
 
 
 def arrivals_of(
-    jobs: Sequence[TraceJob], begins_at: float, seed: int, utilisation: Callable[[str], float] | None = None
+    jobs: Iterable[TraceJob], begins_at: float, seed: int, utilisation: Callable[[str], float] | None = None
 ) -> Iterator[Arrival]:
     """The jobs of a trace in order of arrival, made when they are wanted: there may be a million."""
     draw = utilisation or (lambda name: draw_utilisation(seed, name))
