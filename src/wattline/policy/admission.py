@@ -51,20 +51,17 @@ class Admission:
 def admit(draft: Snapshot, policy: Policy) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
     admission = Admission()
-    headroom = headroom_of(draft, policy.thresholds)
     heads = []
     for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
-        where = None
-        if stuck is not None:
-            where = _loosened(draft, headroom, draft.job(queue[0][2]).request, stuck)
-        if where is not None and not where.bays and not where.spread_pools:
-            _look_again(draft, policy, queue, admission)
-            continue
         known = policy.classes.get(draft.jobs[queue[0][2]].request.scheduling_class)
-        heads.append(_Head(-(known.priority if known else 0.0), queue, where, stuck))
+        head = _Head(-(known.priority if known else 0.0), queue, stuck)
+        if _may_fit(draft, policy, head, admission):
+            heads.append(head)
     heapq.heapify(heads)
     while heads:
         head = heapq.heappop(heads)
+        if admission.actions and not _may_fit(draft, policy, head, admission):
+            continue  # others took what there was
         if _admit_one(draft, policy, draft.job(head.queue[head.next][2]), head, admission):
             head.next += 1
             if head.next < len(head.queue):
@@ -74,18 +71,53 @@ def admit(draft: Snapshot, policy: Policy) -> Admission:
     return admission
 
 
-def _loosened(draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: Stuck) -> Where:
-    """Where a shape that fitted nowhere might fit now: where what was short has more room than then."""
+def _may_fit(draft: Snapshot, policy: Policy, head: _Head, admission: Admission) -> bool:
+    """Whether a shape that is known not to fit has anywhere to look again; others look everywhere."""
+    if head.stuck is None:
+        return True
+    job = draft.job(head.queue[head.next][2])
+    headroom = headroom_of(draft, policy.thresholds)
+    head.where, short = _loosened(draft, headroom, job.request, head.stuck)
+    if short:
+        names = tuple(sorted([draft.plant.resources[one].name for one in short]))
+        admission.stuck.append(Stopper(job.id, names))
+    if head.where.bays or head.where.spread_pools:
+        return True
+    _look_again(draft, policy, head.queue[head.next :], admission)
+    return False
+
+
+def _loosened(
+    draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: Stuck
+) -> tuple[Where, set[int]]:
+    """Where a shape that fitted nowhere might fit now: where what was short has more room than then.
+
+    And what else was found short there, of all that is above racks: that is to be watched as well.
+    """
     plant, gpus, free = draft.plant, request.gpus, draft.free_in_bays()
     bays: set[int] = set()
+    short: set[int] = set()
+    open_zones: dict[tuple[int, int], bool] = {}
     for resource in draft.loosened:
         if plant.kinds[resource] is not ResourceKind.RACK and resource not in stuck.short:
             continue
-        for first, like in plant.pools_under[resource]:
-            amounts = taking_of(request, plant, first, gpus).amounts
-            asked = next((amount for one, amount in amounts if one == resource), 0)
-            if headroom[resource] >= asked:
-                bays.update([bay for bay in like if free[bay] >= gpus])
+        for number in plant.bays_under[resource]:
+            if free[number] < gpus:
+                continue
+            bay = plant.bays[number]
+            amounts = taking_of(request, plant, bay.first, gpus).amounts
+            zone = (bay.zone, bay.pool)
+            is_open = open_zones.get(zone)
+            if is_open is None:
+                missing = [
+                    one
+                    for one, amount in amounts
+                    if headroom[one] < amount and plant.kinds[one] is not ResourceKind.RACK
+                ]
+                short.update(missing)
+                is_open = open_zones[zone] = not missing
+            if is_open and headroom[bay.rack_resource] >= dict(amounts)[bay.rack_resource]:
+                bays.add(number)
     pools = {plant.bays[bay].pool for bay in bays}
     spread_pools: set[int] = set()
     if draft.loosened:
@@ -95,7 +127,7 @@ def _loosened(draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: S
             for pool, most in stuck.lacking.items()
             if (relieved or given[pool] >= most) and draft.free_in(pool) >= gpus
         )
-    return Where(bays, pools, spread_pools)
+    return Where(bays, pools, spread_pools), short - stuck.short
 
 
 @dataclass(slots=True)
@@ -104,8 +136,8 @@ class _Head:
 
     class_priority: float
     queue: list[tuple[float, float, str]]
-    where: Where | None  # all that needs to be looked at; None: all there is
     stuck: Stuck | None
+    where: Where | None = None  # all that needs to be looked at; None: all there is
     next: int = 0
     broke: dict[str, float] = field(default_factory=dict)  # project → the shortest it has no budget for
 

@@ -26,17 +26,19 @@ class Headroom(dict[int, float]):
     """What is free of each resource, worked out once: never below zero; what is missing is a verdict's
     business."""
 
-    __slots__ = ("_snapshot", "thresholds")
+    __slots__ = ("_limits", "_snapshot", "thresholds")
 
     def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
         super().__init__()
         self._snapshot, self.thresholds = snapshot, thresholds
+        self._limits = (
+            1.0 - thresholds.power_margin,
+            1.0 - thresholds.cooling_margin,
+            thresholds.reading_max_age,
+        )
 
     def __missing__(self, resource: int) -> float:
-        thresholds = self.thresholds
-        used = self._snapshot.used(resource, thresholds.reading_max_age)
-        left = usable(self._snapshot, resource, thresholds) - used
-        left = self[resource] = max(0.0, left)
+        left = self[resource] = self._snapshot.left(resource, *self._limits)
         return left
 
 

@@ -229,7 +229,7 @@ class Snapshot:
         The same as that share less `used`, in one go: placement asks for it more than for anything else.
         """
         ledger, kind = self._ledger, self.plant.kinds[resource]
-        usable: float = ledger.caps[resource]
+        usable = float(ledger.caps[resource])
         if kind is ResourceKind.RACK or kind is ResourceKind.SUPPLY:
             usable *= power_share
         elif kind is ResourceKind.LOOP:
@@ -288,13 +288,17 @@ class Snapshot:
         return (self._ledger.millicpus_free[node] + self._millicpus.get(node, 0)) / 1000
 
     def nodes_with(self, pool: int, free: int) -> list[int]:
-        """Nodes of a pool with so many GPUs free, overlay included."""
+        """Nodes of a pool with so many GPUs free, overlay included, lowest number first."""
         found = self._ledger.nodes_with(pool, free)
         if not self._gpus:
             return found
-        spots = self.plant.spots
-        laid = [node for node in self._gpus if spots[node].pool == pool and self.gpus_free(node) == free]
-        return sorted([*(node for node in found if node not in self._gpus), *laid])
+        spots, before = self.plant.spots, self._ledger.gpus_free
+        laid = [node for node in self._gpus if spots[node].pool == pool]
+        gone = [node for node in laid if before[node] == free]
+        come = [node for node in laid if self.gpus_free(node) == free and node not in self._ledger.down]
+        if not gone and not come:
+            return found
+        return sorted({*found}.difference(gone).union(come))
 
     def nodes_by_free(self, pool: int) -> list[list[int]]:
         """Nodes of a pool by how many GPUs they have free."""
