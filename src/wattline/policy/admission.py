@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 import msgspec
 
@@ -83,7 +85,7 @@ def _may_fit(draft: Snapshot, policy: Policy, head: _Head, admission: Admission)
         admission.stuck.append(Stopper(job.id, names))
     if head.where.bays or head.where.spread_pools:
         return True
-    _look_again(draft, policy, head.queue[head.next :], admission)
+    _look_again(draft, policy, islice(head.queue, head.next, None), admission)
     return False
 
 
@@ -94,30 +96,36 @@ def _loosened(
 
     And what else was found short there, of all that is above racks: that is to be watched as well.
     """
-    plant, gpus, free = draft.plant, request.gpus, draft.free_in_bays()
+    plant, gpus, free, kinds = draft.plant, request.gpus, draft.free_in_bays(), draft.plant.kinds
     bays: set[int] = set()
     short: set[int] = set()
     open_zones: dict[tuple[int, int], bool] = {}
     for resource in draft.loosened:
-        if plant.kinds[resource] is not ResourceKind.RACK and resource not in stuck.short:
+        if kinds[resource] is not ResourceKind.RACK and resource not in stuck.short:
             continue
-        for number in plant.bays_under[resource]:
-            if free[number] < gpus:
-                continue
-            bay = plant.bays[number]
-            amounts = taking_of(request, plant, bay.first, gpus).amounts
-            zone = (bay.zone, bay.pool)
-            is_open = open_zones.get(zone)
-            if is_open is None:
-                missing = [
-                    one
-                    for one, amount in amounts
-                    if headroom[one] < amount and plant.kinds[one] is not ResourceKind.RACK
-                ]
-                short.update(missing)
-                is_open = open_zones[zone] = not missing
-            if is_open and headroom[bay.rack_resource] >= dict(amounts)[bay.rack_resource]:
-                bays.add(number)
+        left = headroom[resource]
+        for first, like in plant.pools_under[resource]:
+            taking = taking_of(request, plant, first, gpus)
+            if any(one == resource and left < amount for one, amount in taking.amounts):
+                continue  # still short, and watched
+            for number in like:
+                if free[number] < gpus:
+                    continue
+                bay = plant.bays[number]
+                zone = (bay.zone, bay.pool)
+                is_open = open_zones.get(zone)
+                if is_open is None:
+                    above = taking_of(request, plant, bay.first, gpus).amounts
+                    missing = [
+                        one
+                        for one, amount in above
+                        if headroom[one] < amount and kinds[one] is not ResourceKind.RACK
+                    ]
+                    short.update(missing)
+                    is_open = open_zones[zone] = not missing
+                # A node takes as much of its rack as of its loop.
+                if is_open and headroom[bay.rack_resource] >= taking.loop_amount:
+                    bays.add(number)
     pools = {plant.bays[bay].pool for bay in bays}
     spread_pools: set[int] = set()
     if draft.loosened:
@@ -278,7 +286,7 @@ def _stopper(draft: Snapshot, job: Job, choice: Choice) -> Stopper:
 
 
 def _look_again(
-    draft: Snapshot, policy: Policy, queue: list[tuple[float, float, str]], admission: Admission
+    draft: Snapshot, policy: Policy, queue: Iterable[tuple[float, float, str]], admission: Admission
 ) -> None:
     """When to look at a shape that is known not to fit: what judging it again would say."""
     waits: list[float] = []

@@ -56,7 +56,7 @@ def test_the_arrival_scale_divides_every_gap(offsets: list[int], scale: float) -
 
 @given(arrivals, st.integers(0, 9), st.integers(1, 50))
 def test_every_good_job_is_kept_skipped_or_left_out(offsets: list[int], days: int, most: int) -> None:
-    offsets = [*offsets, 10 * 86400]
+    offsets = [*offsets, min(offsets) + 10 * 86400]
     trace = read(offsets, skip_days=days, most_jobs=most)
 
     begins = min(offsets) + days * 86400
