@@ -106,7 +106,7 @@ def _loosened(
         left = headroom[resource]
         for first, like in plant.pools_under[resource]:
             taking = taking_of(request, plant, first, gpus)
-            if any(one == resource and left < amount for one, amount in taking.amounts):
+            if left < taking.amount_of.get(resource, 0):
                 continue  # still short, and watched
             for number in like:
                 if free[number] < gpus:

@@ -54,7 +54,7 @@ def _take(request: JobRequest, plant: Plant, node: int, gpus: int, power_fractio
     amounts = {resource: math.ceil(above * share) for resource, share in spot.power}
     loop_amount = math.ceil(above)
     amounts[spot.loop_resource] = amounts.get(spot.loop_resource, 0) + loop_amount
-    return Taking(tuple(sorted(amounts.items())), loop_amount, peak / gpus if gpus else 0.0)
+    return Taking(tuple(sorted(amounts.items())), loop_amount, peak / gpus if gpus else 0.0, amounts)
 
 
 def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: float = 1.0) -> Claim:

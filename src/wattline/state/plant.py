@@ -5,6 +5,7 @@ Built once from a Facility; decisions then work with small integers instead of n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -77,6 +78,7 @@ class Taking:
     amounts: tuple[tuple[int, int], ...]
     loop_amount: int
     gpu_watts: float  # of each GPU
+    amount_of: Mapping[int, int]  # the same as amounts, by resource
 
 
 class Plant:
