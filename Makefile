@@ -40,6 +40,8 @@ format: $(VENV)/.ready-dev  ## rewrite the sources in the house style
 
 bench: $(VENV)/.ready-dev  ## the figures in docs/benchmarks.md
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.validation
+	$(BIN)/python -m bench.twin
 
 soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
 	$(BIN)/python bench/kill_points.py --points 200
