@@ -240,7 +240,12 @@ NO_LOOP = "".join(line for line in FACILITY.splitlines(keepends=True) if "loops:
         ("t.csv", "", 2, "t.csv: the file is empty"),
         ("t.csv", "a,b\n1,2\n", 2, "t.csv:1:1: this is no trace of a known format"),
         ("t.csv", None, 3, "t.csv: there is no such file"),
-        ("t.csv.gz", gzip.compress(NO_GOOD_ROW.encode(), mtime=0)[:-9], 3, "this gzip file is cut off or damaged"),
+        (
+            "t.csv.gz",
+            gzip.compress(NO_GOOD_ROW.encode(), mtime=0)[:-9],
+            3,
+            "this gzip file is cut off or damaged",
+        ),
         ("small.yaml", NO_LOOP, 2, "small.yaml:"),
         ("small.yaml", None, 3, "small.yaml"),
         ("policy.yaml", "policy: mine\nthreshold: {}\n", 2, "did you mean 'thresholds'?"),

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -195,7 +195,11 @@ def test_a_folder_without_a_journal_is_told_and_none_is_made(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"some text\n" * 100, os.urandom(5000), gzip.compress(b"x")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"some text\n" * 100, Random(0).randbytes(5000), gzip.compress(b"x", mtime=0)],
+    ids=["empty", "text", "noise", "gzip"],
+)
 def test_a_file_that_only_has_the_name_of_a_journal_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "wattline.db"
     path.write_bytes(content)
