@@ -11,6 +11,7 @@ from wattline.physics.coolant import (
     predict_steady_coolant,
 )
 from wattline.physics.heat import ThermalParameters, ThermalState, advance
+from wattline.physics.lag import predict_turn_seconds
 
 _RELATIVE_TOLERANCE = 1e-7
 _DOUBLINGS = 64
@@ -60,10 +61,7 @@ def _ends_at(parameters: ThermalParameters, state: ThermalState, inputs: Thermal
 
 
 def _turns_after_seconds(parameters: ThermalParameters, state: ThermalState, inputs: ThermalInputs) -> float:
-    """When the die's slope changes sign; 0 where it never does. Only asked when the die does not end higher.
-
-    The slope is proportional to drive·e^(-t/die) + gap·die·(e^(-t/coolant) - e^(-t/die)) / (coolant - die).
-    """
+    """When the die's slope changes sign; 0 where it never does. Asked where the die does not end higher."""
     if is_stopped(inputs.flow_fraction):
         return 0.0
     resistance = parameters.resistance(inputs.flow_fraction)
@@ -71,10 +69,4 @@ def _turns_after_seconds(parameters: ThermalParameters, state: ThermalState, inp
     coolant_seconds = coolant_time_constant_seconds(parameters.loop, inputs.flow_fraction)
     gap_kelvin = predict_steady_coolant(parameters.loop, inputs) - state.coolant_celsius
     drive_kelvin = state.coolant_celsius + resistance * inputs.device_watts - state.die_celsius
-    if gap_kelvin == 0.0:
-        return 0.0
-    lead_seconds = -drive_kelvin * coolant_seconds / gap_kelvin
-    bend = -drive_kelvin * (coolant_seconds - die_seconds) / (gap_kelvin * die_seconds)
-    if lead_seconds <= 0.0 or bend <= -1.0:
-        return 0.0
-    return lead_seconds * (math.log1p(bend) / bend if bend else 1.0)
+    return predict_turn_seconds(drive_kelvin, gap_kelvin, coolant_seconds, die_seconds)

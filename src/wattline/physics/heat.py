@@ -7,7 +7,6 @@ does not depend on how a span is cut into steps.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from wattline.facility import CoolingKind, Device, Loop
@@ -21,6 +20,7 @@ from wattline.physics.coolant import (
     predict_convection,
     predict_steady_coolant,
 )
+from wattline.physics.lag import predict_cascaded, predict_followed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,28 +93,16 @@ def advance(
     coolant_celsius = state.coolant_celsius
     resistance = parameters.resistance(inputs.flow_fraction)
     die_seconds = resistance * parameters.joules_per_kelvin
-    followed = -math.expm1(-dt_seconds / die_seconds)
+    followed = predict_followed(dt_seconds, die_seconds)
     if is_stopped(inputs.flow_fraction):
         kelvin_per_second = inputs.loop_watts / parameters.loop.joules_per_kelvin
         moved_kelvin = kelvin_per_second * (dt_seconds - die_seconds * followed)
     else:
         coolant_seconds = coolant_time_constant_seconds(parameters.loop, inputs.flow_fraction)
         gap_kelvin = predict_steady_coolant(parameters.loop, inputs) - coolant_celsius
-        moved_kelvin = gap_kelvin * _cascade(dt_seconds, coolant_seconds, die_seconds)
+        moved_kelvin = gap_kelvin * predict_cascaded(dt_seconds, coolant_seconds, die_seconds)
     drive_kelvin = coolant_celsius + resistance * inputs.device_watts - state.die_celsius
     return ThermalState(
         coolant_celsius=advance_coolant(parameters.loop, coolant_celsius, inputs, dt_seconds),
         die_celsius=state.die_celsius + drive_kelvin * followed + moved_kelvin,
     )
-
-
-def _cascade(seconds: float, first_seconds: float, second_seconds: float) -> float:
-    """Response of two first-order lags in a row to a unit step.
-
-    The textbook form divides by the difference of the time constants; written with expm1 of the smaller
-    exponent it stays exact where they are equal and never overflows.
-    """
-    first, second = seconds / first_seconds, seconds / second_seconds
-    apart = abs(second - first)
-    ratio = -math.expm1(-apart) / apart if apart else 1.0
-    return -math.expm1(-second) - second * math.exp(-min(first, second)) * ratio

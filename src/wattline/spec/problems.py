@@ -77,18 +77,7 @@ def problems_of(error: ValidationError, root: Node, model: type[BaseModel], file
     problems = []
     for place, path, finding in placed[:MOST_PROBLEMS]:
         flaw = finding.flaw or _worded(finding, model)
-        problems.append(
-            Problem(
-                file=file,
-                line=place.line,
-                column=place.column,
-                field=field_name(path),
-                message=flaw.message,
-                value=flaw.value,
-                allowed=flaw.allowed,
-                nearest=flaw.nearest,
-            )
-        )
+        problems.append(_problem(file, place, path, flaw))
     if len(placed) > MOST_PROBLEMS:
         last, message = problems[-1], f"and {len(placed) - MOST_PROBLEMS:,} more problems after this one"
         problems.append(Problem(file=file, line=last.line, column=last.column, message=message))
@@ -100,19 +89,21 @@ def problems_at(flaws: Sequence[Flaw], root: Node, file: str) -> list[Problem]:
     problems = []
     for flaw in flaws[:MOST_PROBLEMS]:
         place, path = _locate(root, _Finding("", flaw.at, None, "", {}))
-        problems.append(
-            Problem(
-                file=file,
-                line=place.line,
-                column=place.column,
-                field=field_name(path),
-                message=flaw.message,
-                value=flaw.value,
-                allowed=flaw.allowed,
-                nearest=flaw.nearest,
-            )
-        )
+        problems.append(_problem(file, place, path, flaw))
     return problems
+
+
+def _problem(file: str, place: Place, path: Path, flaw: Flaw) -> Problem:
+    return Problem(
+        file=file,
+        line=place.line,
+        column=place.column,
+        field=field_name(path),
+        message=flaw.message,
+        value=flaw.value,
+        allowed=flaw.allowed,
+        nearest=flaw.nearest,
+    )
 
 
 def _findings(error: ValidationError) -> Iterator[_Finding]:

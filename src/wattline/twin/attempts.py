@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wattline.twin.workload import Arrival
 
@@ -49,7 +49,6 @@ class Attempt:
     pace: float = 1.0  # by power and heat
     saving: bool = False
     planned: int = 0  # the agenda's entry for its end; all others of its job are stale
-    charged: dict[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:

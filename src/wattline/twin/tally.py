@@ -27,7 +27,6 @@ class Tally:
     started: int = 0
     preemptions: int = 0
     migrations: int = 0
-    lost_attempts: int = 0
     losses: Losses = field(default_factory=Losses)
     useful_gpu_seconds: float = 0.0
     device_usd: float = 0.0  # what GPUs cost by the hour while jobs held them

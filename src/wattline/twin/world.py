@@ -343,7 +343,6 @@ class TwinWorld:
         attempt.fall_back(self.tally.losses)
         self.tally.useful_gpu_seconds -= attempt.gpus * (before - attempt.progress.done_seconds)
         attempt.progress.left_by = "restart"
-        self.tally.lost_attempts += 1
         if attempt.progress.kept_seconds > 0.0:
             self._tell_saved(attempt)
         self._leave(attempt, ending, say)

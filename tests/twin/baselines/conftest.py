@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from building import Hall
+from wattline.control import Decide
 from wattline.state import Decision
-from wattline.twin.baselines import Decide
 
 Take = Callable[[Hall, Decide], Decision]
 

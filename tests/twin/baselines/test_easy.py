@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from building import Hall, a_job, a_site, a_world, kinds
+from wattline.control import Decide
 from wattline.state import Decision
-from wattline.twin.baselines import Decide, decide_easy
+from wattline.twin.baselines import decide_easy
 
 Take = Callable[[Hall, Decide], Decision]
 

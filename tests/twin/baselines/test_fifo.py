@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from building import Hall, a_job, a_site, a_world, kinds
+from wattline.control import Decide
 from wattline.state import Decision, Place
-from wattline.twin.baselines import Decide, decide_fifo
+from wattline.twin.baselines import decide_fifo
 
 Take = Callable[[Hall, Decide], Decision]
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from building import Hall, a_job, a_site, a_world, kinds
+from wattline.control import Decide
 from wattline.state import AttemptEnded, Decision, Ending, JobState, Place, Usage
-from wattline.twin.baselines import Decide, decide_tiresias
+from wattline.twin.baselines import decide_tiresias
 from wattline.twin.baselines.tiresias import DEMOTED_GPU_SECONDS, ROUND_SECONDS
 
 Take = Callable[[Hall, Decide], Decision]

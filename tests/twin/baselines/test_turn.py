@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from building import Hall, a_job, a_policy, a_site, a_world, assert_ledger_is_true, kinds
+from wattline.control import Decide
 from wattline.spec import Locality, Priority
 from wattline.state import Decision, Ending, JobState, Outcome
-from wattline.twin.baselines import BASELINES, Decide
+from wattline.twin.baselines import BASELINES
 
 Take = Callable[[Hall, Decide], Decision]
 

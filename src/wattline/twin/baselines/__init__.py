@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from wattline.spec.policy import Policy
-from wattline.state import Decision, Snapshot
+from wattline.control import Decide
 from wattline.twin.baselines.blind import decide_blind
 from wattline.twin.baselines.easy import decide_easy
 from wattline.twin.baselines.fifo import decide_fifo
 from wattline.twin.baselines.tiresias import decide_tiresias
 
-Decide = Callable[[Snapshot, Policy], Decision]
-
 BASELINES: Mapping[str, Decide] = MappingProxyType(
     {"fifo": decide_fifo, "easy": decide_easy, "tiresias": decide_tiresias, "power-blind": decide_blind}
 )
 
-__all__ = ["BASELINES", "Decide", "decide_blind", "decide_easy", "decide_fifo", "decide_tiresias"]
+__all__ = ["BASELINES", "decide_blind", "decide_easy", "decide_fifo", "decide_tiresias"]
