@@ -55,7 +55,7 @@ class Bench:
     def sleep_until(self, at: float | None) -> None:
         self.at = max(self.at, at or self.at)
 
-    def append(self, events: object, digest: str, decision: Decision) -> None: ...
+    def append(self, events: object, digest: object, decision: Decision) -> None: ...
 
     def turn(self, *events: Event) -> float:
         """CPU milliseconds of one turn."""

@@ -112,7 +112,7 @@ class Writing:
         self.now += 1
         state.fold(events)
         made = decision or Decision(at=self.now)
-        StepJournal(self.session.store.journal).append(events, state.digest(), made)
+        StepJournal(self.session.store.journal).append(events, state.digest, made)
         state.settle(made)
 
     def submit(self, run: str, phases: Sequence[str] = ("train",)) -> None:

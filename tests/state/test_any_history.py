@@ -306,7 +306,7 @@ def test_every_history_can_be_brought_to_an_end_that_holds_nothing(
     for _ in range(12):  # nobody answers: everything that runs is asked to stop, and asked again
         hall.wait(16)
         decision = history.turn()
-        assert decision.revisit_at is not None or not hall.state.flights
+        assert decision.due_at is not None or not hall.state.flights
     unanswered = {flight.action.job for flight in hall.state.flights.values()}
     stops = {flight.action.job for flight in hall.state.flights.values() if flight.action.kind == "stop"}
     assert stops == unanswered

@@ -58,7 +58,7 @@ def a_full_hall(**changes: object) -> Hall:
 
 
 class _Loose:
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None: ...
+    def append(self, events: Sequence[Event], digest: Callable[[], str], decision: Decision) -> None: ...
 
 
 def a_busy_hall(
@@ -97,6 +97,7 @@ def go_on(world: TwinWorld, hall: Hall, until: float) -> dict[str, float]:
         decision = step(world, hall.state, hall.policy, _Loose())
         began |= {action.job: decision.at for action in decision.actions if action.kind in BEGINNINGS}
         world.sleep_until(until if decision.revisit_at is None else min(decision.revisit_at, until))
+    hall.state.fold(world.events())
     return began
 
 

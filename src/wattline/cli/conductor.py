@@ -88,7 +88,7 @@ class Conductor:
         self._keep_up()
         return decision
 
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
+    def append(self, events: Sequence[Event], digest: Callable[[], str], decision: Decision) -> None:
         """The loop's journal; what is written is shown once the turn is over."""
         self._journal.append(events, digest, decision)
         self._turned = (events, decision)

@@ -26,7 +26,7 @@ def tell(session: Session, event: Released) -> bool:
         state.fold(events)
         nothing = Decision(at=max(time.time(), state.at))
         journal = StepJournal(session.store.journal, session.answered)
-        journal.append(events, state.digest(), nothing, decided=False)
+        journal.append(events, state.digest, nothing, decided=False)
     finally:
         if lease.held is not None:
             lease.release(lease.held)

@@ -22,7 +22,7 @@ def step(
     events = world.events()
     state.fold(events)
     decision = decide(Snapshot(state, world.now()), policy)
-    journal.append(events, state.digest(), decision)
+    journal.append(events, state.digest, decision)
     state.settle(decision)
     for action in decision.actions:
         world.apply(action)

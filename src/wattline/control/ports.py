@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from wattline.spec.policy import Policy
@@ -32,7 +32,9 @@ class World(Protocol):
 class Journal(Protocol):
     """Remembers a step before it is acted on, so that a crash can be explained."""
 
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None: ...
+    def append(self, events: Sequence[Event], digest: Callable[[], str], decision: Decision) -> None:
+        """`digest` works out that of the state: not for nothing, so only where it is kept."""
+        ...
 
 
 class Forecaster(Protocol):

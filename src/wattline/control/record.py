@@ -9,7 +9,7 @@ from wattline.state import Decision, Event
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
-    digest: str  # of the state after folding the events
+    digest: str  # of the state after folding the events; "" where it was not taken
     decision: Decision
     decided: bool = True  # False: only taken note of, between turns, by a process that does not conduct
 

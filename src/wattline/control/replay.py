@@ -50,7 +50,7 @@ def replay(
     state: State | None = None
     for seq, record in steps:
         state = _fold(state, seq, record, documents)
-        if state.digest() != record.digest:
+        if record.digest and state.digest() != record.digest:
             yield Drift(seq=seq, at=state.at, what="state", recorded=record.digest, derived=state.digest())
         if not record.decided:
             continue

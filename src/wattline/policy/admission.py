@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -12,9 +12,11 @@ from itertools import islice
 import msgspec
 
 from wattline.policy.naming import next_action
-from wattline.policy.permission import judge_permission
-from wattline.policy.placement import Choice, Where, choose_place, may_ever_fit
-from wattline.policy.power import Headroom, headroom_of
+from wattline.policy.permission import allowed_models, judge_permission
+from wattline.policy.placement import Choice, choose_place
+from wattline.policy.power import headroom_of
+from wattline.policy.rooms import Room, Rooms, limit_of_each
+from wattline.policy.shortfall import may_ever_fit
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
@@ -23,16 +25,14 @@ from wattline.state import (
     Job,
     JobRequest,
     Outcome,
+    Place,
     Plant,
-    ResourceKind,
+    Queue,
     Snapshot,
     State,
-    Stopper,
-    Stuck,
     Verdict,
     week_ends_at,
 )
-from wattline.state.claim import taking_of
 
 replace = msgspec.structs.replace
 
@@ -45,7 +45,7 @@ _MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a flo
 class Admission:
     actions: list[Action] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
-    stuck: list[Stopper] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
     unsure: list[str] = field(default_factory=list)
     looks: list[float] = field(default_factory=list)
 
@@ -53,18 +53,30 @@ class Admission:
 def admit(draft: Snapshot, policy: Policy) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
     admission = Admission()
+    loosened = _Loosened(draft, policy)
     heads = []
-    for stuck, queue in draft.queues(policy.thresholds.reading_max_age):
-        known = policy.classes.get(draft.jobs[queue[0][2]].request.scheduling_class)
-        head = _Head(-(known.priority if known else 0.0), queue, stuck)
-        if _may_fit(draft, policy, head, admission):
-            heads.append(head)
+    for is_stuck, queue in draft.queues(policy.thresholds.reading_max_age):
+        first = draft.jobs[queue[0][2]]
+        pools = loosened.pools(first.request) if is_stuck else None
+        if pools is not None and not pools:
+            if first.past or policy.teams:
+                _look_again(draft, policy, queue, admission)
+            continue
+        known = policy.classes.get(first.request.scheduling_class)
+        heads.append(_Head(-(known.priority if known else 0.0), queue, pools))
     heapq.heapify(heads)
     while heads:
         head = heapq.heappop(heads)
-        if admission.actions and not _may_fit(draft, policy, head, admission):
-            continue  # others took what there was
-        if _admit_one(draft, policy, draft.job(head.queue[head.next][2]), head, admission):
+        job = draft.job(head.queue[head.next][2])
+        if head.pools is not None and admission.actions:  # others may have taken what there was
+            head.pools = loosened.pools(job.request)
+            if not head.pools:
+                _look_again(draft, policy, head.queue, admission, head.next)
+                continue
+        if _admit_one(draft, policy, job, head, admission):
+            place = admission.actions[-1].place if admission.actions else None
+            if place is not None and admission.actions[-1].job == job.id:
+                loosened.take(job.request, place)
             head.next += 1
             if head.next < len(head.queue):
                 heapq.heappush(heads, head)
@@ -73,69 +85,42 @@ def admit(draft: Snapshot, policy: Policy) -> Admission:
     return admission
 
 
-def _may_fit(draft: Snapshot, policy: Policy, head: _Head, admission: Admission) -> bool:
-    """Whether a shape that is known not to fit has anywhere to look again; others look everywhere."""
-    if head.stuck is None:
-        return True
-    job = draft.job(head.queue[head.next][2])
-    headroom = headroom_of(draft, policy.thresholds)
-    head.where, short = _loosened(draft, headroom, job.request, head.stuck)
-    if short:
-        names = tuple(sorted([draft.plant.resources[one].name for one in short]))
-        admission.stuck.append(Stopper(job.id, names))
-    if head.where.bays or head.where.spread_pools:
-        return True
-    _look_again(draft, policy, islice(head.queue, head.next, None), admission)
-    return False
+class _Loosened:
+    """Where shapes that are known to have fitted nowhere may fit now.
 
-
-def _loosened(
-    draft: Snapshot, headroom: Headroom, request: JobRequest, stuck: Stuck
-) -> tuple[Where, set[int]]:
-    """Where a shape that fitted nowhere might fit now: where what was short has more room than then.
-
-    And what else was found short there, of all that is above racks: that is to be watched as well.
+    Where nothing was loosened it is as it was; where there is less room than one needs it does not fit, and
+    will not before more is loosened.
     """
-    plant, gpus, free, kinds = draft.plant, request.gpus, draft.free_in_bays(), draft.plant.kinds
-    bays: set[int] = set()
-    short: set[int] = set()
-    open_zones: dict[tuple[int, int], bool] = {}
-    for resource in draft.loosened:
-        if kinds[resource] is not ResourceKind.RACK and resource not in stuck.short:
-            continue
-        left = headroom[resource]
-        for first, like in plant.pools_under[resource]:
-            taking = taking_of(request, plant, first, gpus)
-            if left < taking.amount_of.get(resource, 0):
-                continue  # still short, and watched
-            for number in like:
-                if free[number] < gpus:
-                    continue
-                bay = plant.bays[number]
-                zone = (bay.zone, bay.pool)
-                is_open = open_zones.get(zone)
-                if is_open is None:
-                    above = taking_of(request, plant, bay.first, gpus).amounts
-                    missing = [
-                        one
-                        for one, amount in above
-                        if headroom[one] < amount and kinds[one] is not ResourceKind.RACK
-                    ]
-                    short.update(missing)
-                    is_open = open_zones[zone] = not missing
-                # A node takes as much of its rack as of its loop.
-                if is_open and headroom[bay.rack_resource] >= taking.loop_amount:
-                    bays.add(number)
-    pools = {plant.bays[bay].pool for bay in bays}
-    spread_pools: set[int] = set()
-    if draft.loosened:
-        given, relieved = draft.given_gpus, draft.relieved
-        spread_pools.update(
-            pool
-            for pool, most in stuck.lacking.items()
-            if (relieved or given[pool] >= most) and draft.free_in(pool) >= gpus
-        )
-    return Where(bays, pools, spread_pools), short - stuck.short
+
+    __slots__ = ("_draft", "_known", "_policy", "_pools")
+
+    def __init__(self, draft: Snapshot, policy: Policy) -> None:
+        self._draft, self._policy = draft, policy
+        self._pools = draft.loosened_pools
+        self._known: dict[float | None, dict[int, int]] = {}  # the biggest job that may fit, by pool
+
+    def pools(self, request: JobRequest) -> list[int]:
+        if not self._pools:
+            return []
+        each = limit_of_each(request)
+        known = self._known.get(each)
+        if known is None:
+            known = self._known[each] = {pool: self._room(request, pool).most for pool in self._pools}
+        gpus = request.gpus
+        return [pool for pool, most in known.items() if most >= gpus]
+
+    def take(self, request: JobRequest, place: Place) -> None:
+        """A job took a place: elsewhere there is not more room than there was, and here there is less."""
+        plant = self._draft.plant
+        pool = plant.spots[plant.node_number[place.nodes[0][0]]].pool
+        known = self._known.get(limit_of_each(request))
+        if known is not None and pool in known:
+            known[pool] = min(known[pool], self._room(request, pool).most_above)
+
+    def _room(self, request: JobRequest, pool: int) -> Room:
+        draft, thresholds = self._draft, self._policy.thresholds
+        headroom = headroom_of(draft, thresholds)
+        return Rooms.of(draft, thresholds).room(draft, headroom, request, pool)
 
 
 @dataclass(slots=True)
@@ -143,11 +128,13 @@ class _Head:
     """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
 
     class_priority: float
-    queue: list[tuple[float, float, str]]
-    stuck: Stuck | None
-    where: Where | None = None  # all that needs to be looked at; None: all there is
+    queue: Queue
+    pools: list[int] | None  # all that needs to be looked at; None: all there is
     next: int = 0
     broke: dict[str, float] = field(default_factory=dict)  # project → the shortest it has no budget for
+    without: set[frozenset[str]] = field(
+        default_factory=set
+    )  # models that a team is bound to, none to be had
 
     def __lt__(self, other: _Head) -> bool:
         mine, theirs = self.queue[self.next], other.queue[other.next]
@@ -159,7 +146,7 @@ def judge_request(
     policy: Policy,
     request: JobRequest,
     near: str | None,
-    where: Where | None = None,
+    only: Collection[int] | None = None,
 ) -> Choice:
     """All that is asked of a job before it starts: permission first, then a place.
 
@@ -167,15 +154,13 @@ def judge_request(
     """
     permission = judge_permission(draft, request, policy)
     if not all(verdict.allows for verdict in permission):
-        return Choice(place=None, verdicts=tuple(permission))
-    choice = choose_place(draft, policy, request, near=near, where=where)
-    if choice.place is None and where is None:
+        return Choice(None, tuple(permission))
+    choice = choose_place(draft, policy, request, near=near, only=only)
+    if choice.place is None and only is None:
         never = _judge_ever(draft.plant, policy, request)
         if never:
-            return Choice(place=None, verdicts=(*permission, *never))
-    if permission:
-        choice = dataclasses.replace(choice, verdicts=(*permission, *choice.verdicts))
-    return choice
+            return Choice(None, (*permission, *never))
+    return Choice(choice.place, (*permission, *choice.verdicts)) if permission else choice
 
 
 def _judge_ever(plant: Plant, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
@@ -186,7 +171,7 @@ def _judge_ever(plant: Plant, policy: Policy, request: JobRequest) -> tuple[Verd
     if known is None or known[0] is not policy:
         ever = choose_place(empty.snapshot, policy, request)
         never: tuple[Verdict, ...] = ()
-        if ever.place is None and not may_ever_fit(empty.snapshot, policy, request, ever):
+        if ever.place is None and not may_ever_fit(empty.snapshot, policy, request, ever.verdicts):
             never = tuple(
                 verdict
                 if verdict.allows
@@ -240,7 +225,10 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
     if project in head.broke and seconds >= head.broke[project]:
         return True
-    choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.where)
+    bound = _bound_models(job.request, policy)
+    if bound is not None and bound in head.without:
+        return True
+    choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
     verdicts = tuple(
         [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
     )
@@ -251,24 +239,30 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
         admission.verdicts += verdicts
         return True
     reason = dominant(verdicts)
-    if reason is None:  # a part was looked at again: it is as it was
-        _look_when_the_week_ends(draft, policy, job, admission)
-        admission.stuck.append(_stopper(draft, job, choice))
-        return False
-    if reason.outcome is Outcome.REFUSE:
+    if reason is not None and reason.outcome is Outcome.REFUSE:
         action = next_action(job, ActionKind.REFUSE, because=_because(reason))
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True
-    if head.where is None and changed(job, verdicts):  # what was seen of a part tells nothing new
-        admission.verdicts += verdicts
     _look_when_the_week_ends(draft, policy, job, admission)
-    if not _is_about_place(verdicts):  # rules and quotas speak of more than the shape
-        if not reason.rule.startswith("rule."):
-            head.broke[project] = seconds
+    if reason is not None:  # otherwise a part was looked at again, and it is as it was
+        if head.pools is None and changed(job, verdicts):  # what was seen of a part tells nothing new
+            admission.verdicts += verdicts
+        if not _is_about_place(verdicts):  # rules and quotas speak of more than the shape
+            if not reason.rule.startswith("rule."):
+                head.broke[project] = seconds
+            return True
+    if bound is not None:  # another team may use what this one may not
+        head.without.add(bound)
         return True
-    admission.stuck.append(_stopper(draft, job, choice))
+    admission.stuck.append(job.id)
     return False
+
+
+def _bound_models(request: JobRequest, policy: Policy) -> frozenset[str] | None:
+    """The models a job may use, where it is its team that leaves it fewer than its shape says."""
+    team = policy.teams.get(request.project)
+    return allowed_models(request, policy) if team is not None and team.gpu else None
 
 
 def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
@@ -279,19 +273,11 @@ def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
     )
 
 
-def _stopper(draft: Snapshot, job: Job, choice: Choice) -> Stopper:
-    """What to watch from now on, beside what is watched already."""
-    names = tuple(sorted([draft.plant.resources[number].name for number in choice.short]))
-    return Stopper(job.id, names, tuple(sorted(choice.lacking_gpus.items())))
-
-
-def _look_again(
-    draft: Snapshot, policy: Policy, queue: Iterable[tuple[float, float, str]], admission: Admission
-) -> None:
+def _look_again(draft: Snapshot, policy: Policy, queue: Queue, admission: Admission, first: int = 0) -> None:
     """When to look at a shape that is known not to fit: what judging it again would say."""
     waits: list[float] = []
-    for _, _, job_id in queue:
-        job = draft.job(job_id)
+    for _, _, job_id in islice(queue, first, None):
+        job = draft.jobs[job_id]
         ready_at = _ready_at(job, policy)
         if ready_at <= draft.at:
             admission.looks += waits
@@ -321,6 +307,8 @@ def _because(verdict: Verdict) -> str:
 
 def _ready_at(job: Job, policy: Policy) -> float:
     """A job that failed by its own doing waits longer each time; so does one that is lost again and again."""
+    if not job.past:
+        return 0.0
     times = max(job.restarts, _lost_soon(job) - 1)
     if times <= 0 or job.resumed_at >= job.since:  # a person who wants it to go on need not wait
         return 0.0
@@ -350,6 +338,5 @@ class Empty:
 
 @lru_cache(maxsize=8)
 def empty_facility(plant: Plant) -> Empty:
-    state = State(plant.facility)
-    state.ledger.metered = [False] * len(plant.resources)
-    return Empty(Snapshot(state, 0.0), {})
+    sites = tuple([dataclasses.replace(site, telemetry="none") for site in plant.facility.sites])
+    return Empty(Snapshot(State(dataclasses.replace(plant.facility, sites=sites)), 0.0), {})

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from itertools import islice
 
-from wattline.policy.heat import BEYOND_LIMIT, predict_die_now, predict_die_resting, predict_die_steady
+from wattline.policy.heat import BEYOND_LIMIT, predict_die_now, predict_die_steady, predict_resting_kelvin
 from wattline.policy.power import usable
 from wattline.spec.policy import Thresholds
 from wattline.state import JobState, Snapshot
+
+_LEAST_KELVIN_PER_WATT = 1e-12  # a loop that nothing warms
 
 
 def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
@@ -21,8 +23,11 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
     look = _Look(snapshot, thresholds)
     max_age = thresholds.reading_max_age
     found = set(snapshot.restless)
-    for resource in look.at_risk({*snapshot.touched_resources, *snapshot.unread_resources(max_age)}):
-        if snapshot.jobs_on(resource) and look.is_pressed(resource):
+    for resource in snapshot.touched_resources:
+        if look.is_pressed(resource):
+            found.update(snapshot.jobs_on(resource))
+    for resource in snapshot.unread_resources(max_age):
+        if look.is_pressed(resource):
             found.update(snapshot.jobs_on(resource))
     for node in {*snapshot.touched_nodes, *snapshot.unread_nodes(max_age)}:
         jobs = snapshot.jobs_at(node)
@@ -35,7 +40,7 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
         if (
             job.rung >= 0
             or any(look.is_warm(node) for node, _ in claim.nodes)
-            or any(map(look.is_pressed, look.at_risk({resource for resource, _ in claim.amounts})))
+            or any(look.is_pressed(resource) for resource, _ in claim.amounts)
         ):
             found.add(job_id)
     return sorted(found)
@@ -44,37 +49,83 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
 class _Look:
     """One look around: each loop is judged once."""
 
-    __slots__ = ("_calm", "_over", "_snapshot", "_thresholds")
+    __slots__ = ("_calm", "_limits", "_loops", "_max_age", "_over", "_snapshot", "_thresholds")
 
     def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
         self._snapshot, self._thresholds = snapshot, thresholds
+        self._max_age = thresholds.reading_max_age
         self._calm: dict[int, bool] = {}
         self._over = snapshot.may_be_over(max(thresholds.power_margin, thresholds.cooling_margin))
-
-    def at_risk(self, resources: set[int]) -> set[int]:
-        """Those that may press somebody: loops, what is nearly full, and what nobody reads."""
-        if self._over is None:
-            return resources
-        snapshot, max_age = self._snapshot, self._thresholds.reading_max_age
-        unread = {one for one in resources if not snapshot.is_read(one, max_age)}
-        return (resources & self._over) | (resources & snapshot.plant.loop_of_resource.keys()) | unread
+        self._loops = snapshot.plant.loop_of_resource
+        self._limits = _CalmLimits.of(snapshot)
 
     def is_pressed(self, resource: int) -> bool:
-        snapshot, thresholds = self._snapshot, self._thresholds
-        drawn = snapshot.drawn(resource, thresholds.reading_max_age)
-        if drawn > usable(snapshot, resource, thresholds):
+        """Whether more is drawn than may be, or a loop is not calm."""
+        if resource in self._loops and not self.is_calm(resource):
             return True
-        return resource in snapshot.plant.loop_of_resource and not self.is_calm(resource)
+        snapshot, max_age = self._snapshot, self._max_age
+        if self._over is not None and resource not in self._over and snapshot.is_read(resource, max_age):
+            return False
+        return snapshot.drawn(resource, max_age) > usable(snapshot, resource, self._thresholds)
 
     def is_calm(self, loop: int) -> bool:
-        if loop not in self._calm:
-            self._calm[loop] = _is_calm(self._snapshot, loop, self._thresholds.reading_max_age)
-        return self._calm[loop]
+        known = self._calm.get(loop)
+        if known is None:
+            known = self._calm[loop] = self._limits.is_calm(self._snapshot, loop, self._max_age)
+        return known
 
     def is_warm(self, node: int) -> bool:
         """Whether a node is hot, or on a loop where it may become so."""
         loop = self._snapshot.plant.spots[node].loop_resource
         return not self.is_calm(loop) or _is_hot(self._snapshot, node, self._thresholds)
+
+
+class _CalmLimits:
+    """Up to which heat and which coolant is a loop calm? Worked out for its supply and flow, and kept."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[float, float, float, float]] = {}  # supply, flow; watts, coolant
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> _CalmLimits:
+        found = snapshot.lasting.get(_CalmLimits)
+        if not isinstance(found, _CalmLimits):
+            found = snapshot.lasting[_CalmLimits] = _CalmLimits()
+        return found
+
+    def is_calm(self, snapshot: Snapshot, loop: int, max_age_seconds: float) -> bool:
+        conditions = snapshot.conditions
+        supply_celsius = conditions.supply_celsius.get(loop)
+        if supply_celsius is None:
+            supply_celsius = snapshot.plant.loop_of_resource[loop].supply_celsius
+        flow_fraction = conditions.flow_fraction.get(loop, 1.0)
+        known = self._known.get(loop)
+        if known is None or known[0] != supply_celsius or known[1] != flow_fraction:
+            watts, celsius = _find_calm_limits(snapshot, loop)
+            known = self._known[loop] = (supply_celsius, flow_fraction, watts, celsius)
+        coolant = conditions.coolant_celsius.get(loop)
+        # A node that nobody reads counts as resting on its coolant, which may be warmer than it will stay.
+        resting = supply_celsius if coolant is None else coolant[0]
+        return resting < known[3] and snapshot.drawn(loop, max_age_seconds) <= known[2]
+
+
+def _find_calm_limits(snapshot: Snapshot, loop: int) -> tuple[float, float]:
+    """The watts and the coolant temperature up to which every device of a loop stays cool at full draw."""
+    least_watts, least_celsius = math.inf, math.inf
+    for cooling in snapshot.plant.coolings_on_loop.get(loop, ()):
+        device = snapshot.plant.coolings[cooling].device
+        full_watts = BEYOND_LIMIT * device.limit_watts
+        alone = predict_die_steady(snapshot, cooling, full_watts, 0.0)
+        more = predict_die_steady(snapshot, cooling, full_watts, 1.0)
+        if alone is None or more is None:
+            return -math.inf, -math.inf
+        room_kelvin, kelvin_per_watt = device.throttle_celsius - alone, more - alone
+        least_watts = min(least_watts, room_kelvin / max(kelvin_per_watt, _LEAST_KELVIN_PER_WATT))
+        resting_kelvin = predict_resting_kelvin(snapshot, cooling)
+        least_celsius = min(least_celsius, device.throttle_celsius - resting_kelvin)
+    return least_watts, least_celsius
 
 
 def next_unread_at(snapshot: Snapshot, max_age_seconds: float) -> float | None:
@@ -85,19 +136,6 @@ def next_unread_at(snapshot: Snapshot, max_age_seconds: float) -> float | None:
             fresh = (read_at for _, read_at in column.values() if snapshot.at - read_at <= max_age_seconds)
             heard += islice(fresh, 1)
     return math.nextafter(min(heard) + max_age_seconds, math.inf) if heard else None
-
-
-def _is_calm(snapshot: Snapshot, loop: int, max_age_seconds: float) -> bool:
-    drawn = snapshot.drawn(loop, max_age_seconds)
-    for cooling in snapshot.plant.coolings_on_loop.get(loop, ()):
-        device = snapshot.plant.coolings[cooling].device
-        steady = predict_die_steady(snapshot, cooling, BEYOND_LIMIT * device.limit_watts, drawn)
-        if steady is None or steady > device.throttle_celsius:
-            return False
-        # A node that nobody reads counts as resting on its coolant, which may be warmer than it will stay.
-        if predict_die_resting(snapshot, cooling) >= device.throttle_celsius:
-            return False
-    return True
 
 
 def _is_hot(snapshot: Snapshot, node: int, thresholds: Thresholds) -> bool:

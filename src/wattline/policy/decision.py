@@ -27,8 +27,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     admission = admit(draft, policy)
     looks = [*deadlines, *refused.values(), *response.looks, *recalled.looks, *admission.looks]
     actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
-    if any(action.kind is not ActionKind.REFUSE for action in actions):
-        looks.append(snapshot.at + policy.thresholds.acknowledge_within)
+    asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
         actions=actions,
@@ -39,6 +38,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         pressed=(*response.pressed, *recalled.pressed),
         restless=tuple(dict.fromkeys((*refused, *response.restless))),
         revisit_at=min(looks, default=None),
+        answer_by=snapshot.at + policy.thresholds.acknowledge_within if asked else None,
         unread_at=next_unread_at(draft, policy.thresholds.reading_max_age),
     )
 

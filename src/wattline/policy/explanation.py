@@ -9,6 +9,7 @@ from wattline.policy.admission import dominant, empty_facility, home_of, judge_r
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
 from wattline.policy.placement import Choice, choose_place
+from wattline.policy.pools import most_used
 from wattline.policy.pressure import judge_pressure
 from wattline.spec.policy import Policy
 from wattline.state import (
@@ -18,6 +19,7 @@ from wattline.state import (
     JobRequest,
     JobState,
     Outcome,
+    Place,
     Snapshot,
     Usage,
     Verdict,
@@ -154,8 +156,24 @@ def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
 
 
 def _usage_as_asked(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Usage | None:
-    choice = choose_place(empty_facility(snapshot.plant).snapshot, policy, request)
-    return choice.usage if choice.place is not None else None
+    place = choose_place(empty_facility(snapshot.plant).snapshot, policy, request).place
+    return most_used(request, place, snapshot.plant) if place is not None else None
+
+
+def _costs_more_usd(
+    snapshot: Snapshot,
+    request: JobRequest,
+    place: Place,
+    base: Usage | None,
+    power_fraction: float = 1.0,
+    speed: float = 1.0,
+) -> float | None:
+    """What a job would cost beyond what it costs as asked; None where that is not known."""
+    return (
+        None
+        if base is None
+        else most_used(request, place, snapshot.plant, power_fraction).usd / speed - base.usd
+    )
 
 
 def _with_cap(
@@ -166,12 +184,11 @@ def _with_cap(
         if choice.place is None:
             continue
         speed = predict_speed(fraction)
-        delta = None if base is None else choice.usage.usd / speed - base.usd
         return Option(
             change=f"cap its power at {format_share(fraction)} (speed {format_share(speed)}), "
             f"at {choice.place.site}",
             starts_at=snapshot.at,
-            cost_delta_usd=delta,
+            cost_delta_usd=_costs_more_usd(snapshot, request, choice.place, base, fraction, speed),
         )
     return None
 
@@ -189,7 +206,7 @@ def _with_other_gpu(
     return Option(
         change=f"also accept {device.name if device else 'no GPU'}, at {choice.place.site}",
         starts_at=snapshot.at,
-        cost_delta_usd=None if base is None else choice.usage.usd - base.usd,
+        cost_delta_usd=_costs_more_usd(snapshot, other, choice.place, base),
     )
 
 
@@ -205,7 +222,7 @@ def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None)
         if choice.place is not None:
             site = snapshot.plant.sites[choice.place.site]
             change = f"move it to {site.name}" if allowed is request else f"let its data go to {site.region}"
-            delta = None if base is None else choice.usage.usd - base.usd
+            delta = _costs_more_usd(snapshot, allowed, choice.place, base)
             at_site = "" if allowed is request else f", at {site.name}"
             return Option(change=f"{change}{at_site}", starts_at=snapshot.at, cost_delta_usd=delta)
     return None

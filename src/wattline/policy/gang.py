@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from wattline.policy.heat import is_at_limit
 from wattline.policy.power import Headroom
 from wattline.spec.pipeline import Locality
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, ResourceKind, Snapshot, peak_watts_on
-from wattline.state.claim import taking_of
 
 ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
+_NEAR = frozenset({Locality.RACK, Locality.SWITCH, Locality.ROW})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,49 +29,36 @@ class Spread:
     _loads: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # by bay
     _resting: dict[int, bool] = field(default_factory=dict)  # by cooling: too hot even at rest
 
-    def lacks(self, pool: int) -> int:
-        """How many GPUs a pool lacks at least, whatever the arrangement; none or fewer: they might be there.
-
-        What is free, what racks carry and what loops carry are each added up: quick, and never too many.
-        """
-        wanted, plant = self.request.gpus, self.snapshot.plant
-        if (lacking := wanted - self.snapshot.free_in(pool)) > 0:
-            return lacking
-        bays, free = plant.bays_of_pool[pool], self.snapshot.free_in_bays()
-        watts = taking_of(self.request, plant, plant.bays[bays[0]].first, 1, self.power_fraction).loop_amount
-        if not watts:
-            return 0
-        headroom = self.headroom
-        loops = {plant.bays[bay].loop_resource for bay in bays}
-        if (lacking := wanted - sum([int(headroom[loop] // watts) for loop in loops])) > 0:
-            return lacking
-        racks = [(plant.bays[bay].rack_resource, free[bay]) for bay in bays if free[bay]]
-        return wanted - sum([min(gpus, int(headroom[rack] // watts)) for rack, gpus in racks])
-
     def domains(self, pool: int) -> list[list[int]]:
         """Nodes with free GPUs, fullest free first, that are near each other and have enough together."""
         snapshot, found = self.snapshot, dict[str, list[int]]()
-        for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1):
-            for node in snapshot.nodes_with(pool, free):
+        by_free = [
+            snapshot.nodes_with(pool, free) for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1)
+        ]
+        if self.request.locality in _NEAR:
+            for node in chain.from_iterable(by_free):
                 found.setdefault(self._domain(node), []).append(node)
+        else:
+            found[""] = list(chain.from_iterable(by_free))
         enough = self.request.gpus
         domains = [nodes for nodes in found.values() if sum(map(snapshot.gpus_free, nodes)) >= enough]
         return sorted(domains, key=min)
 
-    def places(self, pool: int, *, carried: bool) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
-        """One arrangement in each domain, and how many GPUs it lacks: few nodes, of which few are shared.
+    def places(self, pool: int, *, carried: bool) -> Iterator[tuple[tuple[int, int], ...]]:
+        """One arrangement in each domain: few nodes, of which few are shared.
 
         It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, or is
         known not to be `carried`, the arrangement is one that shows what is short.
         """
         for nodes in self.domains(pool):
-            taken, lacking = dict[int, int](), self.request.gpus
+            taken = dict[int, int]()
             if carried:
                 cool = [node for node in nodes if not self._is_at_limit(node)]
-                taken, lacking = self._fill(cool, _Room(spread=self))
-            if lacking:
-                taken, _ = self._fill(nodes, None)
-            yield tuple(taken.items()) if len(taken) > 1 else (), lacking
+                taken = self._fill(cool, _Room(spread=self))
+            if not taken:
+                taken = self._fill(nodes, None)
+            if len(taken) > 1:
+                yield tuple(taken.items())
 
     def may_be_carried(self, pools: Iterable[int], short: Collection[str]) -> bool:
         """Whether an arrangement that was not tried might do: not if all caps together are too small.
@@ -95,7 +83,7 @@ class Spread:
     def _domain(self, node: int) -> str:
         rack = self.snapshot.plant.spots[node].rack
         names = {Locality.RACK: rack.name, Locality.SWITCH: rack.switch, Locality.ROW: rack.row}
-        return names.get(self.request.locality, "")
+        return names[self.request.locality]
 
     def _is_at_limit(self, node: int) -> bool:
         if node in self.snapshot.conditions.node_celsius:
@@ -108,8 +96,8 @@ class Spread:
             self._resting[cooling] = known
         return known
 
-    def _fill(self, nodes: list[int], room: _Room | None) -> tuple[dict[int, int], int]:
-        """GPUs by node, whole nodes before parts of them, and how many are lacking; none taken then."""
+    def _fill(self, nodes: list[int], room: _Room | None) -> dict[int, int]:
+        """GPUs by node, whole nodes before parts of them; none where there are too few."""
         snapshot = self.snapshot
         left = self.request.gpus
 
@@ -125,7 +113,7 @@ class Spread:
             if snapshot.cpus_free(node) >= self.request.cpus and (able := fits(node)) > most:
                 first, most = node, able
         if first is None:
-            return {}, left
+            return {}
         taken: dict[int, int] = {}
         for whole in (True, False):
             for node in (first, *nodes):
@@ -138,8 +126,8 @@ class Spread:
                 if room is not None:
                     room.take(node, gpus)
                 if left == 0:
-                    return taken, 0
-        return {}, left
+                    return taken
+        return {}
 
     def _sums_suffice(self, nodes: list[int], short: Collection[str]) -> bool:
         spots, resources = self.snapshot.plant.spots, self.snapshot.plant.resources

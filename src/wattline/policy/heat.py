@@ -71,8 +71,14 @@ def predict_die_resting(snapshot: Snapshot, cooling: int) -> float:
     loop = known.loop_resource
     supply_celsius = conditions.supply_celsius.get(loop, known.loop.supply_celsius)
     coolant_celsius = conditions.coolant_celsius.get(loop, (supply_celsius, snapshot.at))[0]
-    resistance = _parameters(snapshot.plant, cooling).resistance(conditions.flow_fraction.get(loop, 1.0))
-    return coolant_celsius + resistance * known.device.idle_watts
+    return coolant_celsius + predict_resting_kelvin(snapshot, cooling)
+
+
+def predict_resting_kelvin(snapshot: Snapshot, cooling: int) -> float:
+    """How far an idle device is above its coolant."""
+    known = snapshot.plant.coolings[cooling]
+    flow_fraction = snapshot.conditions.flow_fraction.get(known.loop_resource, 1.0)
+    return _parameters(snapshot.plant, cooling).resistance(flow_fraction) * known.device.idle_watts
 
 
 def predict_die_now(snapshot: Snapshot, node: int, limit_celsius: float, thresholds: Thresholds) -> float:
@@ -172,23 +178,24 @@ def predict_heat(
         return None
     conditions = snapshot.conditions
     cooling = snapshot.plant.bays[spot.bay].cooling
-    parameters = _parameters(snapshot.plant, cooling)
     supply_celsius = conditions.supply_celsius.get(spot.loop_resource, spot.loop.supply_celsius)
-    flow = conditions.flow_fraction.get(spot.loop_resource, 1.0)
     limit = device.throttle_celsius - margin_kelvin
-    inputs = ThermalInputs(
-        supply_celsius=supply_celsius, flow_fraction=flow, loop_watts=loop_watts, device_watts=gpu_watts
-    )
     coolant = conditions.coolant_celsius.get(spot.loop_resource, (supply_celsius, snapshot.at))[0]
     now = predict_die_now(snapshot, node, limit, thresholds)
     read = conditions.node_celsius.get(node)
     age = 0.0 if read is None else snapshot.at - snapshot.node_read_at(node, read[1])
-    state = ThermalState(coolant_celsius=coolant, die_celsius=now)
     steady = predict_die_steady(snapshot, cooling, gpu_watts, loop_watts)
     if steady is not None and steady <= limit and now < limit and coolant <= limit:
         seconds: float | None = None
     else:
-        seconds = predict_seconds_to(limit, parameters, state, inputs)
+        inputs = ThermalInputs(
+            supply_celsius=supply_celsius,
+            flow_fraction=conditions.flow_fraction.get(spot.loop_resource, 1.0),
+            loop_watts=loop_watts,
+            device_watts=gpu_watts,
+        )
+        state = ThermalState(coolant_celsius=coolant, die_celsius=now)
+        seconds = predict_seconds_to(limit, _parameters(snapshot.plant, cooling), state, inputs)
     return HeatForecast(
         node=spot.node.name,
         loop=spot.rack.loop,
@@ -208,13 +215,14 @@ def judge_heat(
     The hottest node on each loop speaks for the others; nothing is said where there is no GPU to heat.
     """
     hottest: dict[int, HeatForecast] = {}
+    amounts = dict(claim.amounts)
     for node, _ in claim.nodes if claim.gpu_watts else ():
         loop = snapshot.plant.spots[node].loop_resource
         forecast = predict_heat(
             snapshot,
             node,
             gpu_watts=claim.gpu_watts,
-            loop_watts=snapshot.used(loop, thresholds.reading_max_age) + dict(claim.amounts).get(loop, 0),
+            loop_watts=snapshot.used(loop, thresholds.reading_max_age) + amounts.get(loop, 0),
             thresholds=thresholds,
             margin_kelvin=_MARGIN_KELVIN[request.thermal],
         )
@@ -230,7 +238,13 @@ def _judge_forecast(request: JobRequest, forecast: HeatForecast) -> Verdict:
     seconds = forecast.seconds_to_throttle
     short_job = request.max_duration_seconds if request.thermal is Thermal.LOW else None
     if seconds is None or (short_job is not None and seconds > short_job):
-        return Verdict.allow("heat.throttle", forecast.loop, **numbers)
+        return Verdict(
+            rule="heat.throttle",
+            subject=forecast.loop,
+            outcome=Outcome.ALLOW,
+            job=request.job,
+            numbers=numbers,
+        )
     if forecast.steady_celsius is not None and forecast.steady_celsius > forecast.limit_celsius:
         numbers["short_by_celsius"] = round(forecast.steady_celsius - forecast.limit_celsius, 2)
     if forecast.unread_seconds is not None:

@@ -159,7 +159,7 @@ def choose_elsewhere(draft: Snapshot, policy: Policy, job: Job, rung: Rung) -> C
         for site in draft.plant.sites
         if site != here and rung.to in ("any", site) and frozenset((here, site)) in draft.plant.links
     ]
-    choice = choose_place(draft, policy, job.remainder, near=here or None, sites=others)
+    choice = choose_place(draft, policy, job.remainder, near=here or None, sites=others, explain=False)
     return choice if choice.place is not None else None
 
 

@@ -39,13 +39,13 @@ def allowed_models(request: JobRequest, policy: Policy) -> frozenset[str] | None
 
 
 def judge_budget(
-    snapshot: Snapshot, request: JobRequest, place: Place, peak_watts: float, policy: Policy
+    snapshot: Snapshot, request: JobRequest, place: Place, power_fraction: float, policy: Policy
 ) -> list[Verdict]:
     """What the team has left this week, against the most this job could still use at this place."""
     team = policy.teams.get(request.project)
     if team is None:
         return []
-    promise = promise_of(request, place, snapshot.plant, peak_watts, request.max_duration_seconds)
+    promise = promise_of(request, place, snapshot.plant, power_fraction, request.max_duration_seconds)
     job = snapshot.jobs.get(request.job)
     own = Usage() if job is None else job.promise
     committed = snapshot.account(request.project).committed_besides(own)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from wattline.spec.policy import Thresholds
 from wattline.state import Claim, Outcome, Plant, ResourceKind, Snapshot, Verdict
 
@@ -26,20 +28,29 @@ class Headroom(dict[int, float]):
     """What is free of each resource, worked out once: never below zero; what is missing is a verdict's
     business."""
 
-    __slots__ = ("_limits", "_snapshot", "thresholds")
+    __slots__ = ("_max_age_seconds", "_shares", "_snapshot", "thresholds")
 
     def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
         super().__init__()
         self._snapshot, self.thresholds = snapshot, thresholds
-        self._limits = (
-            1.0 - thresholds.power_margin,
-            1.0 - thresholds.cooling_margin,
-            thresholds.reading_max_age,
-        )
+        self._shares = _shares(snapshot.plant, thresholds.power_margin, thresholds.cooling_margin)
+        self._max_age_seconds = thresholds.reading_max_age
 
     def __missing__(self, resource: int) -> float:
-        left = self[resource] = self._snapshot.left(resource, *self._limits)
+        left = self._snapshot.left(resource, self._shares[resource], self._max_age_seconds)
+        self[resource] = left
         return left
+
+
+@lru_cache(maxsize=64)
+def _shares(plant: Plant, power_margin: float, cooling_margin: float) -> list[float]:
+    """What of each resource's cap may be used."""
+    kept_free = {
+        ResourceKind.RACK: power_margin,
+        ResourceKind.SUPPLY: power_margin,
+        ResourceKind.LOOP: cooling_margin,
+    }
+    return [1.0 - kept_free.get(kind, 0.0) for kind in plant.kinds]
 
 
 def headroom_of(snapshot: Snapshot, thresholds: Thresholds) -> Headroom:
@@ -49,37 +60,6 @@ def headroom_of(snapshot: Snapshot, thresholds: Thresholds) -> Headroom:
         return known
     found = snapshot.derived = Headroom(snapshot, thresholds)
     return found
-
-
-class RackRoom:
-    """How many GPUs at their limit each bay's rack still carries, worked out when the rack has changed.
-
-    Most racks of a well-filled facility are full, and most searches would otherwise find that out again.
-    """
-
-    __slots__ = ("_known", "thresholds")
-
-    def __init__(self, plant: Plant, thresholds: Thresholds) -> None:
-        self.thresholds = thresholds
-        self._known: list[tuple[int, int]] = [(-1, 0)] * len(plant.bays)
-
-    @staticmethod
-    def of(snapshot: Snapshot, thresholds: Thresholds) -> RackRoom:
-        found = snapshot.lasting.get(RackRoom)
-        if not isinstance(found, RackRoom) or found.thresholds is not thresholds:
-            found = snapshot.lasting[RackRoom] = RackRoom(snapshot.plant, thresholds)
-        return found
-
-    def gpus(self, snapshot: Snapshot, bay: int, headroom: Headroom, watts: int) -> int:
-        """`watts` are what one GPU of the bay takes of its rack."""
-        rack = snapshot.plant.bays[bay].rack_resource
-        stamp = snapshot.stamp(rack, self.thresholds.reading_max_age)
-        if stamp is None:
-            return int(headroom[rack] // watts)
-        known = self._known[bay]
-        if known[0] != stamp:
-            known = self._known[bay] = (stamp, int(headroom[rack] // watts))
-        return known[1]
 
 
 _NAMES = {kind: (f"asked_{unit}", f"left_{unit}", f"short_by_{unit}") for kind, unit in UNITS.items()}

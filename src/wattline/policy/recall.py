@@ -17,6 +17,8 @@ from wattline.spec.ladder import RungKind
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of
 
+_NOWHERE = Choice(None, ())
+
 
 @dataclass(slots=True)
 class Recall:
@@ -37,10 +39,19 @@ def recall(draft: Snapshot, policy: Policy) -> Recall:
         if job.rung < 0:  # a person paused it and has let go
             _begin(draft, job, judge_request(draft, policy, job.remainder, _site(job)), result)
             continue
-        here = choose_place(draft, policy, job.remainder, near=_site(job), sites=[_site(job)])
+        here = _look_at_its_site(draft, policy, job)
         if not _back_in_place(draft, policy, job, here, result):
             _move_on(draft, policy, job, result, fits_here=here.place is not None)
     return result
+
+
+def _look_at_its_site(draft: Snapshot, policy: Policy, job: Job) -> Choice:
+    """A place where it was. Once it was told why there is none, it is looked for where there is more room."""
+    told = any(not verdict.allows for verdict in job.verdicts)
+    max_age = policy.thresholds.reading_max_age
+    if told and job.clear_since is None and not draft.is_loosened(_site(job), max_age):
+        return _NOWHERE
+    return choose_place(draft, policy, job.remainder, sites=[_site(job)], explain=not told)
 
 
 def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, result: Recall) -> bool:
@@ -51,12 +62,13 @@ def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, resu
         _tell(job, here, result)
         return False
     clear_for = policy.thresholds.clear_for
+    clear_since = draft.at if job.clear_since is None else job.clear_since
     if job.clear_since is None:
         result.eased.append(job.id)
-        result.looks.append(draft.at + clear_for)
-        return False
-    if draft.at - job.clear_since < clear_for:
-        result.looks.append(job.clear_since + clear_for)
+    if job.clear_since is None or draft.at - clear_since < clear_for:
+        result.looks.append(clear_since + clear_for)
+        # Kept free until then: otherwise whoever waits would take it, and it would never come back.
+        draft.lay(next_action(job, ActionKind.RESUME, place=here.place))
         return False
     _begin(draft, job, here, result)
     return True
@@ -70,11 +82,13 @@ def _move_on(draft: Snapshot, policy: Policy, job: Job, result: Recall, *, fits_
         result.looks.append(job.since + taken.amount)
         return
     first = job.rung if taken is not None and taken.kind is RungKind.MIGRATE else job.rung + 1
-    values = _pressure_at_its_place(draft, policy, job)
+    values: dict[str, object] | None = None
     for index in range(first, len(ladder)):
         rung = ladder[index]
-        if index != job.rung and not applies(rung, values):
-            continue
+        if index != job.rung and rung.when:
+            values = values or _pressure_at_its_place(draft, policy, job)
+            if not applies(rung, values):
+                continue
         if rung.kind is RungKind.MIGRATE:
             choice = choose_elsewhere(draft, policy, job, rung)
             if choice is not None:
@@ -96,7 +110,7 @@ def _pressure_at_its_place(draft: Snapshot, policy: Policy, job: Job) -> dict[st
 def _tell(job: Job, choice: Choice, result: Recall) -> None:
     """Say why a job stays paused, where that is news."""
     verdicts = tuple(msgspec.structs.replace(verdict, job=job.id) for verdict in choice.verdicts)
-    if changed(job, verdicts):
+    if verdicts and changed(job, verdicts):
         result.verdicts += verdicts
 
 

@@ -17,8 +17,8 @@ def ladder_of(job: Job, policy: Policy) -> tuple[Rung, ...]:
         return job.request.ladder
     known = policy.classes.get(job.request.scheduling_class)
     if known is not None and known.under_pressure:
-        return tuple(rung.rung() for rung in known.under_pressure)
-    return tuple(rung.rung() for rung in policy.under_pressure)
+        return known.ladder
+    return policy.ladder
 
 
 def predict_relief(snapshot: Snapshot, policy: Policy, job: Job, index: int | None, subject: str) -> float:

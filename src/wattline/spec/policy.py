@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
-from wattline.spec.ladder import Ladder
+from wattline.spec.ladder import Ladder, Rung
 from wattline.spec.pipeline import Document
 from wattline.spec.quantities import Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
 
@@ -74,6 +75,10 @@ class SchedulingClass(Document):
     max_duration: Seconds | None = None
     under_pressure: Ladder = ()
 
+    @cached_property
+    def ladder(self) -> tuple[Rung, ...]:
+        return tuple([document.rung() for document in self.under_pressure])
+
 
 class Quota(Document):
     """What a team may use in a week."""
@@ -132,3 +137,7 @@ class Policy(Document):
     rules: Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(_check_rules)] = ()
     weights: Weights = Weights()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
+
+    @cached_property
+    def ladder(self) -> tuple[Rung, ...]:
+        return tuple([document.rung() for document in self.under_pressure])

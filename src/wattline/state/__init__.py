@@ -1,8 +1,8 @@
 """What is true now: Snapshot, Event, Action, Verdict, and how one event changes the state."""
 
 from wattline.state.account import Account, usage_of, week_ends_at
-from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place, Stopper
-from wattline.state.claim import Claim, claim_of, peak_watts_on
+from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place
+from wattline.state.claim import Claim, claim_of, peak_watts_at, peak_watts_on
 from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
 from wattline.state.event import (
     SCHEMA_VERSION,
@@ -31,9 +31,8 @@ from wattline.state.event import (
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
-from wattline.state.snapshot import Snapshot, project
+from wattline.state.snapshot import Queue, Snapshot, Stamp, project
 from wattline.state.state import State
-from wattline.state.tables import Stuck
 from wattline.state.verdict import Outcome, Verdict
 
 __all__ = [
@@ -71,6 +70,7 @@ __all__ = [
     "Place",
     "Plant",
     "Progressed",
+    "Queue",
     "Released",
     "Resource",
     "ResourceKind",
@@ -81,9 +81,8 @@ __all__ = [
     "Snapshot",
     "SnapshotUnusableError",
     "Spot",
+    "Stamp",
     "State",
-    "Stopper",
-    "Stuck",
     "Ticked",
     "Usage",
     "Verdict",
@@ -91,6 +90,7 @@ __all__ = [
     "dump_state",
     "job_id",
     "load_state",
+    "peak_watts_at",
     "peak_watts_on",
     "project",
     "requests_of",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wattline.state.action import Place
+from wattline.state.claim import peak_watts_at
 from wattline.state.event import Usage
 from wattline.state.plant import Plant
 from wattline.state.request import JobRequest
@@ -64,12 +65,13 @@ class Account(msgspec.Struct, frozen=True):
 
 
 def promise_of(
-    request: JobRequest, place: Place, plant: Plant, peak_watts: float, duration_seconds: float | None
+    request: JobRequest, place: Place, plant: Plant, power_fraction: float, duration_seconds: float | None
 ) -> Usage:
     """What the job would use if it ran as long and as hard as it may; nothing where it set no end."""
     if duration_seconds is None:
         return NOTHING
     hours = duration_seconds / SECONDS_PER_HOUR
+    peak_watts = peak_watts_at(request, place, plant, power_fraction)
     return usage_of(request.gpus * hours, peak_watts * hours / 1000.0, place, plant)
 
 

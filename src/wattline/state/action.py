@@ -49,30 +49,23 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost: bool = False  # a stop for want of an answer: the attempt counts as lost, and the job goes on
 
 
-class Stopper(msgspec.Struct, frozen=True):
-    """Why jobs like this one were found not to fit anywhere now; see Stuck."""
-
-    job: str
-    short: tuple[str, ...] = ()
-    lacking_gpus: tuple[tuple[int, int], ...] = ()  # by pool, for one that may spread over nodes
-
-
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do now, why, and when to look again at the latest."""
 
     at: float
     actions: tuple[Action, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # those that changed
-    stuck: tuple[Stopper, ...] = ()  # for each shape that was found not to fit now, one of its jobs
+    stuck: tuple[str, ...] = ()  # for each shape that was found to fit nowhere, one of its jobs
     unsure: tuple[str, ...] = ()  # … and where that is not known any more, though none of them was tried
     eased: tuple[str, ...] = ()  # jobs whose pressure has just gone
     pressed: tuple[str, ...] = ()  # … and has just come back
     restless: tuple[str, ...] = ()  # jobs to look at next time, even if nothing near them changes
     revisit_at: float | None = None
+    answer_by: float | None = None  # when to look again where one of the actions has no answer by then
     unread_at: float | None = None  # when readings that are believed now will be too old, if none come
 
     @property
     def due_at(self) -> float | None:
-        """When to look again at the latest, also where nobody reads a meter until then."""
-        times = [at for at in (self.revisit_at, self.unread_at) if at is not None]
+        """When to look again at the latest, also where nobody answers or reads a meter until then."""
+        times = [at for at in (self.revisit_at, self.answer_by, self.unread_at) if at is not None]
         return min(times, default=None)

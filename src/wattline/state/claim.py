@@ -35,6 +35,14 @@ def peak_watts_on(request: JobRequest, plant: Plant, node: int, gpus: int, power
     return gpus * max(limit, device.idle_watts)
 
 
+def peak_watts_at(request: JobRequest, place: Place, plant: Plant, power_fraction: float) -> float:
+    """The most it may draw at a place."""
+    numbers = plant.node_number
+    return sum(
+        [peak_watts_on(request, plant, numbers[name], gpus, power_fraction) for name, gpus in place.nodes]
+    )
+
+
 def taking_of(request: JobRequest, plant: Plant, node: int, gpus: int, power_fraction: float = 1.0) -> Taking:
     """The same at every node of a bay, so it is worked out once."""
     key = (plant.spots[node].bay, gpus, request.gpus, request.peak_watts, power_fraction)
@@ -54,7 +62,7 @@ def _take(request: JobRequest, plant: Plant, node: int, gpus: int, power_fractio
     amounts = {resource: math.ceil(above * share) for resource, share in spot.power}
     loop_amount = math.ceil(above)
     amounts[spot.loop_resource] = amounts.get(spot.loop_resource, 0) + loop_amount
-    return Taking(tuple(sorted(amounts.items())), loop_amount, peak / gpus if gpus else 0.0, amounts)
+    return Taking(tuple(sorted(amounts.items())), loop_amount, peak / gpus if gpus else 0.0)
 
 
 def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: float = 1.0) -> Claim:

@@ -13,9 +13,8 @@ from wattline.state.event import Forecasted
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.measuring import fold_reading
 from wattline.state.state import State
-from wattline.state.tables import Stuck
 
-DUMP_VERSION = 2
+DUMP_VERSION = 3
 
 
 class SnapshotUnusableError(UnavailableError):
@@ -35,13 +34,12 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     releases: dict[str, dict[str, object]]
     adopted: dict[str, str]
     readings: list[tuple[str, str, float, float]]
-    stuck: list[tuple[str, list[int], list[tuple[int, int]]]]  # one job of each shape, and why it waits
+    stuck: list[str]  # of each shape that was found to fit nowhere, one job
     stuck_at: float
     doubted_seconds: float
     heard: list[tuple[str, float]]
     mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
     loosened: list[int]
-    relieved: bool
     forecast: Forecasted | None = None
 
 
@@ -50,19 +48,7 @@ _decode = msgspec.json.Decoder(Dump).decode
 
 
 def dump_state(state: State) -> bytes:
-    given = state.ledger.given_gpus
-    stuck = sorted(
-        (
-            (
-                queue[0][2],
-                sorted(known.short),
-                [(pool, gpus - given[pool]) for pool, gpus in sorted(known.lacking.items())],
-            )
-            for shape, queue in state.waiting.items()
-            if (known := state.stuck.get(shape)) is not None
-        ),
-        key=lambda entry: entry[0],
-    )
+    stuck = sorted([queue[0][2] for shape, queue in state.waiting.items() if shape in state.stuck])
     return _encode(
         Dump(
             version=DUMP_VERSION,
@@ -80,12 +66,11 @@ def dump_state(state: State) -> bytes:
             doubted_seconds=state.doubted_seconds,
             heard=[
                 (site, at)
-                for site, at in zip(state.plant.sites, state.ledger.heard_at, strict=True)
-                if math.isfinite(at)
+                for number, site in enumerate(state.plant.sites)
+                if math.isfinite(at := state.ledger.heard(number))
             ],
             mute=(sorted(state.ledger.mute), sorted(state.conditions.mute)),
             loosened=sorted(state.ledger.loosened),
-            relieved=state.ledger.relieved,
             forecast=state.forecast,
         )
     )
@@ -129,11 +114,11 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_adopted(dump.adopted)
     if dump.forecast is not None:
         state.put_forecast(dump.forecast)
-    for job_id, short, lacking in dump.stuck:
-        state.stuck[state.jobs[job_id].remainder.shape] = Stuck(frozenset(short), dict(lacking))
+    state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
     state.stuck_at, state.doubted_seconds = dump.stuck_at, dump.doubted_seconds
-    state.ledger.mute, state.conditions.mute = set(dump.mute[0]), set(dump.mute[1])
-    state.ledger.loosened, state.ledger.relieved = set(dump.loosened), dump.relieved
+    for resource in dump.mute[0]:
+        state.ledger.set_mute(resource, is_mute=True)
+    state.conditions.mute, state.ledger.loosened = set(dump.mute[1]), set(dump.loosened)
     if state.digest() != dump.digest:
         raise SnapshotUnusableError(
             f"state snapshot: its digest is {dump.digest}, what it holds has {state.digest()}",

@@ -120,25 +120,30 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     step = max(job.step, job.saved.step if job.saved is not None else 0)
     kept_at = job.saved.at if job.saved is not None else None
     past = Past(job.attempt, job.place, ending, job.started_at, event.at, step, say, kept_at)
+    follow = _AFTER[ending](job)
+    is_over = follow in ENDED
+    # Only a pause that its ladder asked for leaves it standing on a rung.
+    on_ladder = is_over or (follow is JobState.PAUSED and not job.asked)
+    fails = not is_over and ending in (Ending.FAILED, Ending.NOT_STARTED)
     job = replace(
         job,
+        state=follow,
         past=(*job.past, past)[-MOST_PAST:],
         since=event.at,
+        ended_at=event.at if is_over else job.ended_at,
         clear_since=None,
         ending=ending,
         say=say,
         usage=job.usage.plus(event.usage),
         promise=NOTHING,
         outputs=event.outputs or job.outputs,
+        restarts=job.restarts + fails,
+        rung=job.rung if on_ladder else -1,
     )
-    follow = _AFTER[ending](job)
-    if follow in ENDED:
-        end_job(state, replace(job, state=follow, ended_at=event.at), event.at)
+    if is_over:
+        end_job(state, job, event.at)
     else:
-        restarts = job.restarts + (ending in (Ending.FAILED, Ending.NOT_STARTED))
-        # Only a pause that its ladder asked for leaves it standing on a rung.
-        on_ladder = follow is JobState.PAUSED and not job.asked
-        state.put(replace(job, state=follow, restarts=restarts, rung=job.rung if on_ladder else -1))
+        state.put(job)
 
 
 def _ending(state: Tables, job: Job, told: Ending) -> Ending:

@@ -22,7 +22,10 @@ class Ledger:
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
         count = len(plant.resources)
-        self.stamps: list[int] = [0] * count  # counts the changes of each rack
+        # How often something changed that decides what fits: of each rack, in each zone, at each site.
+        self.rack_changes: list[int] = [0] * count
+        self.zone_changes: list[int] = [0] * len(plant.zones)
+        self.site_changes: list[int] = [0] * len(plant.sites)
         self.caps: list[int] = [resource.cap for resource in plant.resources]
         self.promised: list[int] = [resource.idle for resource in plant.resources]  # and what idle nodes draw
         self.drawn: list[float] = [0.0] * count
@@ -32,6 +35,7 @@ class Ledger:
             and plant.sites[plant.site_of_resource[number]].telemetry in METERED_SOURCES
             for number, resource in enumerate(plant.resources)
         ]
+        self.metered_site: list[bool] = [site.telemetry in METERED_SOURCES for site in plant.sites.values()]
         self.gpus_free: list[int] = [spot.node.gpus for spot in plant.spots]
         self.millicpus_free: list[int] = [1000 * spot.node.cpus for spot in plant.spots]
         self.claims: dict[str, Claim] = {}
@@ -40,16 +44,17 @@ class Ledger:
         # Meters tell what changed; a site that is heard vouches for what its meters last said, but for those
         # that said they cannot read.
         self.heard_at: list[float] = [-math.inf] * len(plant.sites)
+        self.everywhere = [True] * len(plant.sites)
+        self.heard_all_at = -math.inf  # when all of them were last heard at once
         self.mute: set[int] = set()
+        self.mute_of_site: list[set[int]] = [set() for _ in plant.sites]
         # Metered resources that draw more than this share of their cap: only these can be over it.
         self.nearly_full: set[int] = set()
         self.read_order: list[dict[int, None]] = [{} for _ in plant.sites]  # the longest unread first
         # Resources whose draw, cap or heat changed since the last decision; all of them at first.
         self.touched: set[int] = set(range(count))
-        # … and those with more room than then; a rack too when GPUs there were given back or cooled down.
-        self.loosened: set[int] = set(range(count))
-        self.relieved = True  # … some of it by other means than a job that gave its claim back
-        self.given_gpus: list[int] = [0] * len(plant.pools)  # all that were ever given back, by pool
+        # Sites where something has more room than then, or is cooler.
+        self.loosened: set[int] = set(range(len(plant.sites)))
         self.free_in_pool: list[int] = [0] * len(plant.pools)
         self.free_in_bay: list[int] = [0] * len(plant.bays)
         self.down: set[int] = set()  # nodes that are off: nothing is free there, whoever left
@@ -83,38 +88,40 @@ class Ledger:
             self._move(node, -gpus)
             self.jobs_at.setdefault(node, {})[job] = None
             self.touched.add(spot.loop_resource)
-            self.stamps[spot.power[0][0]] += 1
+            self._note_change(spot.power[0][0])
         self.millicpus_free[claim.nodes[0][0]] -= claim.millicpus
 
     def release(self, job: str) -> None:
         claim = self.claims.pop(job, None)
         if claim is None:
             return
-        promised, jobs_on, loosened = self.promised, self.jobs_on, self.loosened
+        promised, jobs_on, links = self.promised, self.jobs_on, self.plant.sites_of_link
         for resource, amount in claim.amounts:
             promised[resource] -= amount
             del jobs_on[resource][job]
-            loosened.add(resource)
+            if resource in links:
+                self.loosened.update(links[resource])
         for node, gpus in claim.nodes:
             spot = self.plant.spots[node]
             self._move(node, gpus)
             del self.jobs_at[node][job]
             self.touched.add(spot.loop_resource)
-            self.stamps[spot.power[0][0]] += 1
-            loosened.add(spot.power[0][0])
-            self.given_gpus[spot.pool] += gpus
-        self.millicpus_free[claim.nodes[0][0]] += claim.millicpus
+            self._note_change(spot.power[0][0])
+        first = claim.nodes[0][0]
+        self.loosened.add(self.plant.site_number_of_node[first])
+        self.millicpus_free[first] += claim.millicpus
 
     def measure(self, resource: int, value: float, at: float) -> None:
         """Only newer readings come here."""
         before = self.drawn[resource]
         if self.drawn_at[resource] is None or (value < before and before > self.promised[resource]):
             self.relieve(resource)
-        self.stamps[resource] += 1
+        self._note_change(resource)
         self._note_full(resource, value)
         self.drawn[resource] = value
         self.drawn_at[resource] = at
-        self.mute.discard(resource)
+        if resource in self.mute:
+            self.set_mute(resource, is_mute=False)
         self.touched.add(resource)
         order = self.read_order[self.plant.site_number_of_resource[resource]]
         order.pop(resource, None)
@@ -123,7 +130,7 @@ class Ledger:
     def set_cap(self, resource: int, cap: int) -> None:
         if cap > self.caps[resource]:
             self.relieve(resource)
-        self.stamps[resource] += 1
+        self._note_change(resource)
         self.caps[resource] = cap
         self.touched.add(resource)
         self._note_full(resource, self.drawn[resource])
@@ -136,21 +143,43 @@ class Ledger:
 
     def relieve(self, resource: int) -> None:
         """Something here has more room than it had, though nobody left."""
-        self.loosened.add(resource)
-        self.relieved = True
+        site = self.plant.site_number_of_resource[resource]
+        self.loosened.update((site,) if site >= 0 else self.plant.sites_of_link[resource])
+
+    def set_mute(self, resource: int, *, is_mute: bool) -> None:
+        """A meter says that it cannot read, or has read again."""
+        there = self.mute_of_site[self.plant.site_number_of_resource[resource]]
+        if is_mute:
+            self.mute.add(resource)
+            there.add(resource)
+        else:
+            self.mute.discard(resource)
+            there.discard(resource)
+        self._note_change(resource)
+
+    def _note_change(self, resource: int) -> None:
+        self.rack_changes[resource] += 1
+        for zone in self.plant.zones_of_rack.get(resource, ()):
+            self.zone_changes[zone] += 1
+        site = self.plant.site_number_of_resource[resource]
+        if site >= 0:
+            self.site_changes[site] += 1
 
     def read_at(self, resource: int) -> float | None:
         """When a draw was last known: read then, or vouched for since."""
         at = self.drawn_at[resource]
         if at is None or resource in self.mute:
             return at
-        return max(at, self.heard_at[self.plant.site_number_of_resource[resource]])
+        return max(at, self.heard(self.plant.site_number_of_resource[resource]))
+
+    def heard(self, site: int) -> float:
+        """When a site last vouched for its meters."""
+        return max(self.heard_at[site], self.heard_all_at)
 
     def rest(self) -> None:
         """A decision has seen all that changed."""
         self.touched.clear()
         self.loosened.clear()
-        self.relieved = False
 
     def nodes_with(self, pool: int, free: int) -> list[int]:
         """Nodes of a pool with exactly so many GPUs free, lowest number first."""
@@ -170,6 +199,7 @@ class Ledger:
         else:
             self.down.add(node)
             del there[bisect_left(there, node)]
+        self._note_change(spot.power[0][0])
         self.free_in_pool[spot.pool] += free if is_up else -free
         self.free_in_bay[spot.bay] += free if is_up else -free
 

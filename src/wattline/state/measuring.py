@@ -74,7 +74,7 @@ def fold_silence(state: Tables, subject: str, quantity: str) -> None:
     elif quantity in _DRAWN:
         resource = state.plant.resource_number.get(subject)
         if resource is not None:
-            state.ledger.mute.add(resource)
+            state.ledger.set_mute(resource, is_mute=True)
             state.ledger.touched.add(resource)
 
 
@@ -96,7 +96,7 @@ def _loosen(
 ) -> None:
     """What is cooler than it was, or was not known, may take what it could not take before."""
     if before is not None:
-        heard_at = state.ledger.heard_at[state.plant.site_number_of_resource[resource]]
+        heard_at = state.ledger.heard(state.plant.site_number_of_resource[resource])
         state.doubt(before[1] if muted else max(before[1], heard_at))
     if before is None or celsius < before[0]:
         state.ledger.relieve(resource)

@@ -5,7 +5,6 @@ Built once from a Facility; decisions then work with small integers instead of n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,7 +57,17 @@ class Bay:
     first: int  # the number of its first node
     ends_before: int  # the number after its last node
     cooling: int  # which of Plant.coolings its devices have; -1 without a device
-    zone: int  # the same for all bays that hang on the same of everything but their racks
+    zone: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """The bays of one pool that hang on the same of everything but their racks."""
+
+    site: int
+    pool: int
+    above: tuple[tuple[int, float], ...]  # supplies and loop, and the share of a node's watts each carries
+    bays: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +87,6 @@ class Taking:
     amounts: tuple[tuple[int, int], ...]
     loop_amount: int
     gpu_watts: float  # of each GPU
-    amount_of: Mapping[int, int]  # the same as amounts, by resource
 
 
 class Plant:
@@ -96,58 +104,50 @@ class Plant:
         self.storage_of_site: dict[str, int] = {}
         self.loop_of_resource: dict[int, Loop] = {}
         self.site_of_resource: dict[int, str] = {}
+        self.site_names = tuple(self.sites)
         self.site_numbers: dict[str, int] = {site.name: number for number, site in enumerate(facility.sites)}
         self.site_number_of_resource: list[int] = []  # -1: a link, between two of them
         self.site_number_of_node: list[int] = []
         self.pools: list[tuple[str, str]] = []  # site and device; "" for nodes without one
         self.pool_numbers: dict[tuple[str, str], int] = {}
         self.biggest_of_pool: list[int] = []  # GPUs of its biggest node
+        self.pools_of_site: list[list[int]] = [[] for _ in facility.sites]
+        self.site_of_pool: list[int] = []
         self.bays: list[Bay] = []
         self.bays_of_pool: list[list[int]] = []
-        self._zones: dict[tuple[int, tuple[tuple[int, float], ...]], int] = {}
+        self.zones: list[Zone] = []
+        self.zones_of_pool: list[list[int]] = []
+        self.zones_of_rack: dict[int, list[int]] = {}  # by the rack's resource
+        self._zone_numbers: dict[tuple[int, int, tuple[tuple[int, float], ...]], int] = {}
         self.takings: dict[tuple[int, int, int, float | None, float], Taking] = {}  # worked out so far
         self.coolings: list[Cooling] = []
         self.coolings_on_loop: dict[int, list[int]] = {}
         self.links: dict[frozenset[str], Link] = {frozenset(link.between): link for link in facility.links}
         for site in facility.sites:
             self._add_site(site)
-        self.bays_under: list[list[int]] = [[] for _ in self.resources]
-        self.pools_under: list[
-            list[tuple[int, list[int]]]
-        ] = []  # its bays by pool, each with a node of theirs
+        self.first_link = len(self.resources)
+        self.sites_of_link: dict[int, tuple[int, int]] = {}
         for link in facility.links:
+            ends = (self.site_numbers[link.between[0]], self.site_numbers[link.between[1]])
             for traffic in TrafficClass:
                 share = link.shares.get(traffic, 0.0)
-                self._add(
+                number = self._add(
                     Resource(
                         name=f"{link.name}:{traffic}",
                         kind=ResourceKind.LINK,
                         cap=int(link.bits_per_second * share),
                     )
                 )
-                self.bays_under.append([])
-        self._hang_bays()
-
-    def _hang_bays(self) -> None:
-        """Which bays a resource is above of: those whose place may fit once it has more room."""
-        of_site: dict[str, list[int]] = {}
-        for number, bay in enumerate(self.bays):
-            spot = self.spots[bay.first]
-            for resource, _ in spot.power:
-                self.bays_under[resource].append(number)
-            self.bays_under[spot.loop_resource].append(number)
-            of_site.setdefault(spot.site.name, []).append(number)
-        for site, bays in of_site.items():
-            self.bays_under[self.storage_of_site[site]] = bays
-        for link in self.facility.links:
-            ends = [number for site in link.between for number in of_site.get(site, ())]
-            for traffic in TrafficClass:
-                self.bays_under[self.resource_number[f"{link.name}:{traffic}"]] = ends
-        for bays in self.bays_under:
-            by_pool: dict[int, list[int]] = {}
-            for number in bays:
-                by_pool.setdefault(self.bays[number].pool, []).append(number)
-            self.pools_under.append([(self.bays[like[0]].first, like) for like in by_pool.values()])
+                self.sites_of_link[number] = ends
+        # What all zones of a pool hang on, and what is above one zone beside that.
+        self.common_above: list[tuple[tuple[int, float], ...]] = [
+            tuple(sorted(set.intersection(*(set(self.zones[zone].above) for zone in zones))))
+            for zones in self.zones_of_pool
+        ]
+        self.own_above: list[tuple[tuple[int, float], ...]] = [
+            tuple([each for each in zone.above if each not in self.common_above[zone.pool]])
+            for zone in self.zones
+        ]
 
     def link_resource(self, site: str, other: str, traffic: TrafficClass) -> int | None:
         """The number of a link's share for this traffic, or None where no link joins the two sites."""
@@ -214,6 +214,9 @@ class Plant:
             bay = len(self.bays)
             cooling = -1 if device is None else self._cooling(device, loop, loop_resource, site)
             self.bays_of_pool[pool].append(bay)
+            zone = self._zone(site, pool, (*power[1:], (loop_resource, 1.0)))
+            self.zones[zone].bays.append(bay)
+            self.zones_of_rack.setdefault(rack_resource, []).append(zone)
             self.bays.append(
                 Bay(
                     rack_resource=rack_resource,
@@ -222,7 +225,7 @@ class Plant:
                     first=len(self.spots),
                     ends_before=len(self.spots) + len(nodes),
                     cooling=cooling,
-                    zone=self._zones.setdefault((loop_resource, power[1:]), len(self._zones)),
+                    zone=zone,
                 )
             )
             for node in nodes:
@@ -249,7 +252,17 @@ class Plant:
             self.pools.append(key)
             self.biggest_of_pool.append(0)
             self.bays_of_pool.append([])
+            self.zones_of_pool.append([])
+            self.pools_of_site[self.site_numbers[site]].append(number)
+            self.site_of_pool.append(self.site_numbers[site])
         self.biggest_of_pool[number] = max(self.biggest_of_pool[number], gpus)
+        return number
+
+    def _zone(self, site: Site, pool: int, above: tuple[tuple[int, float], ...]) -> int:
+        number = self._zone_numbers.setdefault((self.site_numbers[site.name], pool, above), len(self.zones))
+        if number == len(self.zones):
+            self.zones.append(Zone(site=self.site_numbers[site.name], pool=pool, above=above, bays=[]))
+            self.zones_of_pool[pool].append(number)
         return number
 
     def _cooling(self, device: Device, loop: Loop, loop_resource: int, site: Site) -> int:

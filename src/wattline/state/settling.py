@@ -6,7 +6,6 @@ import msgspec
 
 from wattline.state.account import NOTHING, promise_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
-from wattline.state.claim import peak_watts_on
 from wattline.state.folding import end_job
 from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.tables import Tables
@@ -20,6 +19,10 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
     if known is not None:  # asked again: nothing new is promised
         state.put_flight(action.id, Flight(action, at, known.tries + 1))
         return
+    if action.kind in BEGINNINGS:
+        state.put_flight(action.id, Flight(action, at))
+        _begin(state, job, action, at)
+        return
     job = replace(job, actions=job.actions + 1)
     if action.rung is not None:
         rung_at = at if action.rung > job.rung else job.rung_at
@@ -31,9 +34,7 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         end_job(state, replace(job, state=JobState.FAILED, since=at, ended_at=at, say=action.because), at)
         return
     state.put_flight(action.id, Flight(action, at))
-    if action.kind in BEGINNINGS:
-        _begin(state, job, action, at)
-    elif action.kind is ActionKind.CAP_POWER:
+    if action.kind is ActionKind.CAP_POWER:
         state.put(job)
         state.hold(job)
     elif action.kind is ActionKind.PAUSE:
@@ -46,22 +47,23 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
+    promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
+    on_rung = action.rung is not None
     job = replace(
         job,
         state=JobState.STARTING,
         since=at,
+        actions=job.actions + 1,
         attempt=action.attempt,
         place=action.place,
         started_at=None,
+        rung=job.rung if action.rung is None else action.rung,
+        rung_at=at if action.rung is not None and action.rung > job.rung else job.rung_at,
+        clear_since=None if on_rung else job.clear_since,
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
+        promise=promise,
     )
-    peak_watts = sum(
-        peak_watts_on(job.request, state.plant, state.plant.node_number[name], gpus, action.fraction)
-        for name, gpus in action.place.nodes
-    )
-    promise = promise_of(job.request, action.place, state.plant, peak_watts, seconds_left(job))
-    job = replace(job, promise=promise)
     state.put(job)
     state.hold(job)
     if promise != NOTHING:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 import msgspec
 
-from wattline.state.account import Account, promise_of, week_of
+from wattline.state.account import NOTHING, Account, promise_of, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
-from wattline.state.claim import Claim, claim_of, peak_watts_on
+from wattline.state.claim import Claim, claim_of
 from wattline.state.event import Expected, Forecasted, Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
-from wattline.state.plant import ResourceKind
 from wattline.state.state import State
-from wattline.state.tables import Stuck
 
 replace = msgspec.structs.replace
 
 Queue = list[tuple[float, float, str]]
+Stamp = tuple[int, int, int, float]
+
+_LAYS = count(1)  # no two overlays have the same number
 
 
 class Snapshot:
@@ -34,11 +36,13 @@ class Snapshot:
         "_fresh",
         "_gpus",
         "_jobs",
+        "_laid",
         "_ledger",
         "_millicpus",
         "_promised",
         "_state",
         "_version",
+        "_zones",
         "at",
         "conditions",
         "derived",
@@ -58,9 +62,12 @@ class Snapshot:
         self._gpus: dict[int, int] = {}
         self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
+        self._zones: set[int] = set()  # zones of racks over which something is laid
+        self._laid: dict[int, int] = {}  # sites over which something is laid, with the last lay's number
         self._promised: dict[str, Usage] = {}
         self._fresh: tuple[float, list[bool]] = (math.nan, [])  # for an age: which sites vouch for meters
-        self.derived: object = None  # what judges worked out from it; void once more is laid over it
+        # What judges worked out of each resource; void for those over which more is laid.
+        self.derived: dict[int, float] | None = None
 
     @property
     def flights(self) -> Mapping[str, Flight]:
@@ -104,9 +111,9 @@ class Snapshot:
     def unread_resources(self, max_age_seconds: float) -> Iterator[int]:
         """Metered resources whose last reading is too old to be believed."""
         ledger = self._ledger
-        for heard_at, order in zip(ledger.heard_at, ledger.read_order, strict=True):
-            heard = self.at - heard_at <= max_age_seconds
-            if heard:
+        silent = () if self._are_all_heard(max_age_seconds) else enumerate(ledger.read_order)
+        for site, order in silent:
+            if self.at - ledger.heard(site) <= max_age_seconds:
                 continue
             for resource in order:
                 read_at = ledger.drawn_at[resource]
@@ -122,9 +129,12 @@ class Snapshot:
 
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
         """Nodes whose GPUs' last temperature or draw is too old to be believed."""
-        conditions, heard_at = self.conditions, self._ledger.heard_at
-        vouched = all(self.at - at <= max_age_seconds for at in heard_at)
-        in_order = max(heard_at) == -math.inf  # nobody vouches: the first that is fresh ends the search
+        conditions, ledger = self.conditions, self._ledger
+        vouched = self._are_all_heard(max_age_seconds)
+        if vouched and not conditions.mute:
+            return
+        # Where nobody vouches, the first that is fresh ends the search.
+        in_order = not vouched and max(ledger.heard_all_at, *ledger.heard_at) == -math.inf
         for column in (conditions.node_celsius, conditions.node_gpu_watts):
             for node in sorted(conditions.mute & column.keys()) if vouched else column:
                 if self.at - self.node_read_at(node, column[node][1]) > max_age_seconds:
@@ -136,7 +146,7 @@ class Snapshot:
         """When a node's GPUs were last known: read then, or vouched for since."""
         if node in self.conditions.mute:
             return read_at
-        return max(read_at, self._ledger.heard_at[self.plant.site_number_of_node[node]])
+        return max(read_at, self._ledger.heard(self.plant.site_number_of_node[node]))
 
     def is_node_read(self, node: int, read_at: float, max_age_seconds: float) -> bool:
         """Whether a node's GPUs were read, or vouched for, lately enough to be believed."""
@@ -146,21 +156,35 @@ class Snapshot:
             return True
         return self.at - read_at <= max_age_seconds
 
+    def _are_all_heard(self, max_age_seconds: float) -> bool:
+        """Whether every site vouched for its meters lately enough."""
+        ledger = self._ledger
+        if self.at - ledger.heard_all_at <= max_age_seconds:
+            return True
+        return all(self.at - ledger.heard(site) <= max_age_seconds for site in range(len(ledger.heard_at)))
+
     def _vouch(self, max_age_seconds: float) -> None:
         """Find out which sites vouched for their meters lately enough."""
-        heard = self._ledger.heard_at
-        self._fresh = (max_age_seconds, [self.at - at <= max_age_seconds for at in heard])
+        ledger = self._ledger
+        if self.at - ledger.heard_all_at <= max_age_seconds:
+            self._fresh = (max_age_seconds, ledger.everywhere)
+            return
+        sites = range(len(ledger.heard_at))
+        self._fresh = (max_age_seconds, [self.at - ledger.heard(site) <= max_age_seconds for site in sites])
 
     def loop_read_at(self, resource: int, read_at: float) -> float:
         """When a loop's coolant was last known: read then, or vouched for since."""
         if resource in self._ledger.mute:
             return read_at
-        return max(read_at, self._ledger.heard_at[self.plant.site_number_of_resource[resource]])
+        return max(read_at, self._ledger.heard(self.plant.site_number_of_resource[resource]))
 
     @property
-    def heard_at(self) -> list[float]:
+    def heard_at(self) -> Iterable[float]:
         """When each site last vouched for its meters; far in the past where one never did."""
-        return self._ledger.heard_at
+        ledger = self._ledger
+        if ledger.heard_all_at >= max(ledger.heard_at):
+            return (ledger.heard_all_at,)
+        return [ledger.heard(site) for site in range(len(ledger.heard_at))]
 
     @property
     def paused(self) -> Iterable[str]:
@@ -171,50 +195,56 @@ class Snapshot:
         self.check()
         return self._jobs.get(job_id) or self.jobs[job_id]
 
-    def queues(self, max_age_seconds: float) -> Iterator[tuple[Stuck | None, Queue]]:
-        """Waiting jobs by shape, with what is known to keep the shape from fitting.
+    def queues(self, max_age_seconds: float) -> Iterator[tuple[bool, Queue]]:
+        """Waiting jobs by shape, with whether the shape is known to have fitted nowhere.
 
         Not known any more where a reading that was too old to be believed has been replaced.
         """
         state = self._state
         believed = state.doubted_seconds <= max_age_seconds
         for shape, queue in state.waiting.items():
-            yield state.stuck.get(shape) if believed else None, queue
+            yield believed and shape in state.stuck, queue
 
     def is_stuck(self, job_id: str) -> bool:
         """Whether jobs like this one are remembered not to fit, believed or not."""
         return self.jobs[job_id].remainder.shape in self._state.stuck
 
-    @property
-    def loosened(self) -> set[int]:
-        """Resources with more room than at the last decision."""
-        return self._ledger.loosened
+    def is_loosened(self, site: str, max_age_seconds: float) -> bool:
+        """Whether something at a site has more room than at the last decision, or may have."""
+        number = self.plant.site_numbers[site]
+        return number in self._ledger.loosened or self._state.doubted_seconds > max_age_seconds
 
     @property
-    def relieved(self) -> bool:
-        """Whether any of them has it by other means than a job that gave its claim back."""
-        return self._ledger.relieved
-
-    @property
-    def given_gpus(self) -> list[int]:
-        """All GPUs that were ever given back, by pool."""
-        return self._ledger.given_gpus
+    def loosened_pools(self) -> list[int]:
+        """Pools of sites with more room than at the last decision."""
+        pools_of_site = self.plant.pools_of_site
+        return [pool for site in sorted(self._ledger.loosened) for pool in pools_of_site[site]]
 
     @property
     def lasting(self) -> dict[object, object]:
         """Where judges keep what they worked out from the state, with the stamps it was worked out at."""
         return self._state.derived
 
-    def stamp(self, resource: int, max_age_seconds: float) -> int | None:
-        """The same stamp means the same headroom of a rack; None where that cannot be promised."""
-        if resource in self._claimed or resource in self._ledger.mute:
-            return None
-        if not self._ledger.metered[resource]:
-            return self._ledger.stamps[resource]
+    def stamp(self, site: int, max_age_seconds: float) -> Stamp:
+        """The same stamp means the same room everywhere at a site."""
+        ledger = self._ledger
         if self._fresh[0] != max_age_seconds:
             self._vouch(max_age_seconds)
-        vouched = self._fresh[1][self.plant.site_number_of_resource[resource]]
-        return self._ledger.stamps[resource] if vouched else None
+        too_old = 0
+        for resource in ledger.mute_of_site[site]:
+            read_at = ledger.drawn_at[resource]
+            too_old += read_at is None or self.at - read_at > max_age_seconds
+        # A site that does not vouch for its meters is another at every look.
+        at = 0.0 if self._fresh[1][site] or not ledger.metered_site[site] else self.at
+        return (ledger.site_changes[site], self._laid.get(site, 0), too_old, at)
+
+    def rack_changes(self, rack: int) -> int:
+        """Counts what changed in a rack; another number wherever something is laid over it."""
+        return self._ledger.rack_changes[rack] if rack not in self._claimed else -next(_LAYS)
+
+    def zone_changes(self, zone: int) -> int:
+        """Counts what changed in the racks of a zone; another number wherever something is laid over it."""
+        return self._ledger.zone_changes[zone] if zone not in self._zones else -next(_LAYS)
 
     def cap(self, resource: int) -> int:
         return self._ledger.caps[resource]
@@ -223,24 +253,22 @@ class Snapshot:
         """What idle machines draw and what jobs were promised."""
         return self._ledger.promised[resource] + self._claimed.get(resource, 0)
 
-    def left(self, resource: int, power_share: float, cooling_share: float, max_age_seconds: float) -> float:
+    def left(self, resource: int, share: float, max_age_seconds: float) -> float:
         """What is free of a resource where only a share of its cap may be used; never below zero.
 
         The same as that share less `used`, in one go: placement asks for it more than for anything else.
         """
-        ledger, kind = self._ledger, self.plant.kinds[resource]
-        usable = float(ledger.caps[resource])
-        if kind is ResourceKind.RACK or kind is ResourceKind.SUPPLY:
-            usable *= power_share
-        elif kind is ResourceKind.LOOP:
-            usable *= cooling_share
+        ledger = self._ledger
+        usable = ledger.caps[resource] * share
+        used = float(ledger.promised[resource])
         laid = self._claimed.get(resource, 0) if self._claimed else 0
-        used: float = ledger.promised[resource] + laid
+        if laid:
+            used += laid
         if ledger.metered[resource]:
             if self.is_read(resource, max_age_seconds):
                 drawn = ledger.drawn[resource] + laid if laid < 0 else ledger.drawn[resource]
             else:
-                drawn = self.plant.resources[resource].worst
+                drawn = float(self.plant.resources[resource].worst)
             if drawn > used:
                 used = drawn
         return usable - used if usable > used else 0.0
@@ -314,14 +342,11 @@ class Snapshot:
             free += sum(more for node, more in self._gpus.items() if spots[node].pool == pool)
         return free
 
-    def free_in_bays(self) -> list[int]:
-        """GPUs free in each bay."""
-        if not self._gpus:
-            return self._ledger.free_in_bay
-        free = list(self._ledger.free_in_bay)
-        for node, more in self._gpus.items():
-            free[self.plant.spots[node].bay] += more
-        return free
+    def free_on(self, first: int, ends_before: int) -> list[int]:
+        """GPUs free on each of some nodes that are numbered one after the other."""
+        if self._gpus or self._ledger.down:
+            return [self.gpus_free(node) for node in range(first, ends_before)]
+        return self._ledger.gpus_free[first:ends_before]
 
     def most_free_in(self, pool: int) -> int:
         """GPUs free on the node of a pool that has most of them."""
@@ -365,6 +390,7 @@ class Snapshot:
         other._gpus = dict(self._gpus)
         other._millicpus = dict(self._millicpus)
         other._jobs = dict(self._jobs)
+        other._laid, other._zones = dict(self._laid), set(self._zones)
         other._promised = dict(self._promised)
         return other
 
@@ -385,13 +411,10 @@ class Snapshot:
             assert action.place is not None
             claim = claim_of(job.request, action.place, self.plant, action.fraction)
             self._take(claim, 1)
-            peak_watts = sum(
-                peak_watts_on(job.request, self.plant, node, gpus, action.fraction)
-                for node, gpus in claim.nodes
-            )
-            promise = promise_of(job.request, action.place, self.plant, peak_watts, seconds_left(job))
-            project = job.request.project
-            self._promised[project] = self._promised.get(project, Usage()).plus(promise)
+            promise = promise_of(job.request, action.place, self.plant, action.fraction, seconds_left(job))
+            if promise is not NOTHING:
+                project = job.request.project
+                self._promised[project] = self._promised.get(project, NOTHING).plus(promise)
             self._jobs[job.id] = replace(
                 job, state=JobState.STARTING, place=action.place, attempt=action.attempt, since=self.at
             )
@@ -408,12 +431,16 @@ class Snapshot:
             self._jobs[job.id] = replace(job, power_fraction=action.fraction)
 
     def _take(self, claim: Claim, sign: int) -> None:
-        self.derived = None
+        claimed, derived = self._claimed, self.derived
         for resource, amount in claim.amounts:
-            self._claimed[resource] = self._claimed.get(resource, 0) + sign * amount
+            claimed[resource] = claimed.get(resource, 0) + sign * amount
+            if derived is not None:
+                derived.pop(resource, None)
         for node, gpus in claim.nodes:
             self._gpus[node] = self._gpus.get(node, 0) - sign * gpus
+            self._zones.update(self.plant.zones_of_rack[self.plant.spots[node].power[0][0]])
         first = claim.nodes[0][0]
+        self._laid[self.plant.site_number_of_node[first]] = next(_LAYS)
         self._millicpus[first] = self._millicpus.get(first, 0) - sign * claim.millicpus
 
 

@@ -8,11 +8,11 @@ import msgspec
 
 from wattline.errors import RefusedError
 from wattline.facility import Facility
-from wattline.state.action import Decision, Stopper
+from wattline.state.action import Decision
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
 from wattline.state.settling import settle_action
-from wattline.state.tables import NOTHING_STUCK, Stuck, Tables
+from wattline.state.tables import Tables
 from wattline.state.verdict import Verdict
 
 
@@ -61,18 +61,9 @@ class State(Tables):
         for job_id in decision.pressed:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=None))
         for job_id in decision.unsure:
-            self.stuck.pop(self.jobs[job_id].remainder.shape, None)
-        for stopper in decision.stuck:
-            self._stick(stopper)
+            self.stuck.discard(self.jobs[job_id].remainder.shape)
         if decision.stuck:
+            self.stuck.update([self.jobs[job_id].remainder.shape for job_id in decision.stuck])
             self.stuck_at = decision.at
         self.doubted_seconds = 0.0
         self.version += 1
-
-    def _stick(self, stopper: Stopper) -> None:
-        """Remember what keeps a shape from fitting, beside what was known of the places not tried now."""
-        shape, given_gpus = self.jobs[stopper.job].remainder.shape, self.ledger.given_gpus
-        known = self.stuck.get(shape, NOTHING_STUCK)
-        short = known.short.union([self.plant.resource_number[name] for name in stopper.short])
-        lacking = {pool: given_gpus[pool] + more for pool, more in stopper.lacking_gpus}
-        self.stuck[shape] = Stuck(short, known.lacking | lacking)

@@ -26,20 +26,6 @@ _MODULUS = 1 << 128
 Shape = tuple[object, ...]
 
 
-class Stuck(msgspec.Struct, frozen=True):
-    """Why jobs of one shape found no place: what must have more room before they are tried again.
-
-    At every rack something was short: the rack itself, or one of these above it. Beside that, a job that may
-    spread over the nodes of a pool needs so many more of its GPUs to be given back.
-    """
-
-    short: frozenset[int]
-    lacking: dict[int, int]  # by pool, how many must ever have been given back by then
-
-
-NOTHING_STUCK = Stuck(frozenset(), {})
-
-
 class Tables:
     """Jobs, claims, accounts, readings and actions in flight; written while folding and settling only."""
 
@@ -62,7 +48,8 @@ class Tables:
         self.dependants: dict[str, list[str]] = {}
         self.restless: dict[str, None] = {}  # holding jobs that the next decision looks at, whatever changed
         self.changed: dict[str, None] = {}  # holding jobs that have changed since the last decision
-        self.stuck: dict[Shape, Stuck] = {}  # shapes that were found not to fit, and what to watch for
+        # Shapes that were found to fit nowhere: tried again where a site has more room than it had.
+        self.stuck: set[Shape] = set()
         self.stuck_at = 0.0  # when a shape was last found not to fit
         self.doubted_seconds = 0.0  # how old the oldest reading was then that has been replaced since
         self.version = 0
@@ -98,6 +85,9 @@ class Tables:
         before = self.jobs.get(job_id)
         if before is not None:
             self._unindex(job_id, before.state)
+            if _awaits_return(before) and before.place is not None and not _awaits_return(job):
+                # What was kept free for its return is free for others again.
+                self.ledger.loosened.add(self.plant.site_numbers[before.place.site])
         self.jobs[job_id] = job
         if state is JobState.WAITING:
             place = (job.remainder.shape, waiting_key(job))
@@ -164,13 +154,20 @@ class Tables:
 
     def hear(self, sites: Sequence[str], at: float) -> None:
         """All meters of these sites are there: what they do not tell has not changed."""
-        heard_at, numbers = self.ledger.heard_at, self.plant.site_numbers
+        ledger, numbers = self.ledger, self.plant.site_numbers
+        if at <= ledger.heard_all_at:
+            return
+        if sites == self.plant.site_names:
+            self.doubt(max(min(ledger.heard_at), ledger.heard_all_at))
+            ledger.heard_all_at = at
+            self._unhashed["heard", ""] = [at] * len(numbers)
+            return
         for site in sites:
             number = numbers.get(site, -1)
-            if number >= 0 and at > heard_at[number]:
-                self.doubt(heard_at[number])
-                heard_at[number] = at
-                self._unhashed["heard", ""] = heard_at
+            if number >= 0 and at > ledger.heard_at[number]:
+                self.doubt(ledger.heard(number))
+                ledger.heard_at[number] = at
+        self._unhashed["heard", ""] = [ledger.heard(number) for number in range(len(numbers))]
 
     def note_reading(self, subject: str, quantity: str, value: float, at: float) -> None:
         self.readings[subject, quantity] = (value, at)
@@ -206,11 +203,16 @@ class Tables:
             del queue[bisect_left(queue, key)]
             if not queue:
                 del self.waiting[shape]
-                self.stuck.pop(shape, None)
+                self.stuck.discard(shape)
         elif state in HOLDING:
             del self.holding[job_id]
         elif state is JobState.PAUSED:
             del self.paused[job_id]
+
+
+def _awaits_return(job: Job) -> bool:
+    """Whether a job is paused only until it has been good for long enough where it was."""
+    return job.state is JobState.PAUSED and job.clear_since is not None
 
 
 def _standing(job: Job) -> tuple[object, ...]:

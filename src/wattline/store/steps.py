@@ -26,13 +26,13 @@ class StepJournal:
         self._answered = answered
 
     def append(
-        self, events: Sequence[Event], digest: str, decision: Decision, *, decided: bool = True
+        self, events: Sequence[Event], digest: Callable[[], str], decision: Decision, *, decided: bool = True
     ) -> None:
         """A turn in which nothing came in and nothing was decided leaves no record."""
         answered = self._answered()
         if not (events or answered) and _is_idle(decision):
             return
-        record = StepRecord(events=tuple(events), digest=digest, decision=decision, decided=decided)
+        record = StepRecord(events=tuple(events), digest=digest(), decision=decision, decided=decided)
         projects = {event.project for event in events if event.project}
         actors = {event.actor for event in events}
         entry = Entry(

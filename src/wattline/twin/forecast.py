@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wattline.control import step
@@ -137,7 +137,7 @@ class _Future:
 class _NoJournal:
     """What may happen is not written down."""
 
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
+    def append(self, events: Sequence[Event], digest: Callable[[], str], decision: Decision) -> None:
         """Nobody will ask."""
 
 

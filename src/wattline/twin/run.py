@@ -29,6 +29,7 @@ from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 # 2024-01-01T00:00Z: series of that year line up with a trace's own days.
 BEGINS_AT = 1_704_067_200.0
 _PROGRESS_STEPS = 500
+_DIGEST_STEPS = 1000
 # With nothing running and nobody coming, who has waited for a quota's whole week waits for ever.
 _MOST_IDLE_SECONDS = 7 * 86400.0
 
@@ -64,15 +65,24 @@ class Outcome:
 class RunJournal:
     """Chains every step to the one before, as a journal on disk does, and keeps only the last link.
 
-    `keep` gets each record's bytes: whoever wants them all.
+    The state's own digest is in it now and then. `keep` gets each record's bytes: whoever wants them all.
     """
 
     def __init__(self, keep: Callable[[bytes], None] | None = None) -> None:
         self._hash, self._keep = hashlib.blake2b(digest_size=16), keep
         self.steps = 0
 
-    def append(self, events: Sequence[Event], digest: str, decision: Decision) -> None:
-        data = encode_step(StepRecord(events=tuple(events), digest=digest, decision=decision))
+    def append(
+        self,
+        events: Sequence[Event],
+        digest: Callable[[], str],
+        decision: Decision,
+        *,
+        decided: bool = True,
+    ) -> None:
+        told = digest() if self.steps % _DIGEST_STEPS == 0 or not decided else ""
+        record = StepRecord(events=tuple(events), digest=told, decision=decision, decided=decided)
+        data = encode_step(record)
         self._hash.update(data)
         self.steps += 1
         if self._keep is not None:
@@ -127,6 +137,7 @@ def run(
         timeline=timeline,
         rates=setting.rates,
         overheads=setting.overheads,
+        would_wait=lambda request: request.shape in state.stuck,
     )
     journal = RunJournal(keep)
     drive(world, state, setting, journal, tell)
@@ -142,7 +153,21 @@ def drive(
     journal: RunJournal,
     tell: Callable[[Glimpse], None] | None = None,
 ) -> None:
-    """Turn after turn, until nothing is left to happen."""
+    """Turn after turn, until nothing is left to happen; what was not told by then is taken note of."""
+    _drive(world, state, setting, journal, tell)
+    if world.has_news:
+        events = world.events()
+        state.fold(events)
+        journal.append(events, state.digest, Decision(at=world.now()), decided=False)
+
+
+def _drive(
+    world: TwinWorld,
+    state: State,
+    setting: Setting,
+    journal: RunJournal,
+    tell: Callable[[Glimpse], None] | None,
+) -> None:
     ends_at = math.inf if setting.until_seconds is None else setting.begins_at + setting.until_seconds
     policy, decide, tally = setting.policy, setting.decide, world.tally
     busy_at = setting.begins_at

@@ -1,14 +1,15 @@
 """The world as software: the same port as the live facility, on a clock of its own.
 
-Time jumps from one thing that happens to the next. An attempt's start is told with the next thing that
-happens, as nothing is decided by it; all else is told at once.
+Time jumps from one thing that happens to the next. What cannot change what is decided is told with the next
+thing that can: that an attempt started, that one ended while nobody waits, that a job came of a kind that is
+known to fit nowhere. All else is told at once.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from wattline.state import (
     Ending,
     Event,
     Forgotten,
+    JobRequest,
     Measured,
     Noticed,
     Plant,
@@ -80,6 +82,7 @@ class TwinWorld:
         rates: Rates | None = None,
         overheads: Overheads = USUAL_OVERHEADS,
         forget: bool = True,
+        would_wait: Callable[[JobRequest], bool] = lambda _: False,
     ) -> None:
         self.tally = Tally(counted_at=begins_at)
         self.truth = truth
@@ -91,6 +94,7 @@ class TwinWorld:
         self._riding: list[Event] = []  # told with the next thing that happens
         self._ended_runs: list[str] = []
         self._forget = forget
+        self._would_wait = would_wait
         self._progress: dict[str, Progress] = {}
         self._attempts: dict[str, Attempt] = {}
         self._agenda: list[tuple[float, int, str]] = []
@@ -156,7 +160,7 @@ class TwinWorld:
         while not self._pending:
             next_at = self._next_at()
             if min(next_at, until) == math.inf:
-                self.woken = False
+                self.woken = bool(self._riding)
                 return
             if until <= next_at:
                 self._move(until)
@@ -170,7 +174,12 @@ class TwinWorld:
     @property
     def is_over(self) -> bool:
         """Nothing runs, nothing is on its way, and nobody will come."""
-        return not (self._next_arrival or self._attempts or self._pending or self._riding or self._arriving)
+        return not (self._next_arrival or self._attempts or self.has_news or self._arriving)
+
+    @property
+    def has_news(self) -> bool:
+        """Something happened that nobody has been told."""
+        return bool(self._pending or self._riding)
 
     def _next_at(self) -> float:
         agenda = self._agenda
@@ -202,15 +211,13 @@ class TwinWorld:
             entry = heapq.heappop(self._agenda)
             if self._is_current(entry):
                 self._finish(self._attempts[entry[2]])
-                heard = True
         for job in self._transfers.arrived(now):
             attempt, restart_seconds = self._arriving.pop(job)
             self._start(attempt, restart_seconds)
             heard = True
         while self._next_arrival is not None and self._next_arrival.at <= now:
             self._submit(self._next_arrival)
-            heard = True
-        return heard or self._gauges.next_look_at(now) < math.inf
+        return heard or bool(self._pending) or self._gauges.next_look_at(now) < math.inf
 
     def _submit(self, arrival: Arrival) -> None:
         request = arrival.request
@@ -218,7 +225,8 @@ class TwinWorld:
         self.tally.submitted += 1
         self._count_waiting(1)
         self.tally.last_arrival_at = self._now
-        self._pending.append(
+        told = self._riding if self._would_wait(request) else self._pending
+        told.append(
             RunSubmitted(
                 at=self._now,
                 source="twin",
@@ -356,7 +364,8 @@ class TwinWorld:
         del self._attempts[job]
         self.tally.hold(attempt.site, -attempt.gpus, now)
         self._count_running(-1)
-        self._pending.append(
+        told = self._pending if self.tally.waiting or ending is not Ending.SUCCEEDED else self._riding
+        told.append(
             AttemptEnded(
                 at=now,
                 source="twin",

@@ -78,7 +78,7 @@ def test_a_journal_that_keeps_only_what_changed_says_the_same(lab: list[Row], tm
     events = [Measured(at=at, readings=tuple(readings)) for at, readings in moments.items()]
     with open_store(tmp_path) as store:
         assert store.lease.try_acquire("test", 60.0) is not None
-        StepJournal(store.journal).append(events, "", Decision(at=events[-1].at))
+        StepJournal(store.journal).append(events, str, Decision(at=events[-1].at))
     telemetry = read_telemetry(tmp_path)
     assert telemetry.readings < len(lab) / 3
     assert_as_documented(telemetry, rel=0.03)

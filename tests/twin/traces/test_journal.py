@@ -38,7 +38,7 @@ class Diary:
 
     def write(self, *events: Event) -> None:
         for event in events:
-            self._steps.append([event], "digest", Decision(at=event.at))
+            self._steps.append([event], lambda: "digest", Decision(at=event.at))
 
     def submit(self, at: float, run: str, *jobs: JobRequest) -> None:
         self.write(RunSubmitted(at=at, run=run, pipeline="p", project="nlp", jobs=jobs))

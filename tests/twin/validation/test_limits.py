@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench.whole_runs import capped
 
 from twin.truth.sites import a_fault, a_site
-from twin.validation.twins import HOUR, Twin, a_setting, capped, fill_up, watch
+from twin.validation.twins import HOUR, Twin, a_setting, fill_up, watch
 from wattline.facility import DEVICES, CoolingKind, Facility
 from wattline.physics import predict_speed
 from wattline.physics.throttle import SHUTDOWN_HYSTERESIS_KELVIN

@@ -6,6 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from bench.whole_runs import capped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from twin.validation.twins import (
     a_setting,
     an_arrival,
     build,
-    capped,
     some_faults,
     some_work,
     two_sites,

@@ -8,15 +8,12 @@ from functools import cache
 from random import Random
 from typing import Any
 
-import msgspec
-
 from building import a_link
 from twin.truth.sites import a_fault, a_site
-from wattline.control import Decide, StepRecord, decode_step
+from wattline.control import StepRecord, decode_step
 from wattline.facility import CoolingKind, Facility
 from wattline.spec import Fault, Locality, Policy, read_policy
-from wattline.state import BEGINNINGS, Decision, JobRequest, Snapshot, State
-from wattline.twin.baselines import decide_blind
+from wattline.state import JobRequest, State
 from wattline.twin.meters import Meters
 from wattline.twin.run import BEGINS_AT, RunJournal, Setting, drive, metered
 from wattline.twin.truth import Incident, Truth
@@ -112,20 +109,6 @@ def a_setting(facility: Facility, arrivals: Sequence[Arrival], **given: Any) -> 
 @cache
 def default_policy() -> Policy:
     return read_policy("default")
-
-
-def capped(fraction: float) -> Decide:
-    """Power-blind, but for a cap that every job runs under."""
-
-    def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-        decision = decide_blind(snapshot, policy)
-        actions = tuple(
-            msgspec.structs.replace(action, fraction=fraction) if action.kind in BEGINNINGS else action
-            for action in decision.actions
-        )
-        return msgspec.structs.replace(decision, actions=actions)
-
-    return decide
 
 
 def an_arrival(
