@@ -11,7 +11,7 @@ from math import expm1, inf
 from typing import TYPE_CHECKING
 
 from wattline.facility import Loop
-from wattline.physics import ThermalParameters
+from wattline.physics import ThermalParameters, predict_capacity_watts
 from wattline.physics.coolant import coolant_time_constant_seconds, is_stopped, predict_convection
 from wattline.physics.lag import predict_cascaded
 
@@ -29,6 +29,7 @@ class TrueLoop:
         "_kelvin_per_watt",
         "_nominal",
         "at",
+        "capacity_watts",
         "coolant_celsius",
         "coolant_seconds",
         "die_seconds",
@@ -69,6 +70,7 @@ class TrueLoop:
     def set_flow(self, flow_fraction: float) -> None:
         """Dies follow their coolant otherwise from now on, so all of them must have been moved to now."""
         self.flow_fraction = flow_fraction
+        self.capacity_watts = predict_capacity_watts(self.loop.capacity_watts, flow_fraction)
         self.stopped = is_stopped(flow_fraction)
         self.film = self._nominal.resistance(flow_fraction) / self._nominal.kelvin_per_watt
         self.die_seconds = self._nominal.resistance(flow_fraction) * self._nominal.joules_per_kelvin

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from wattline.errors import UsageError, WattlineError
-from wattline.physics import LimitedBy, predict_capacity_watts
+from wattline.physics import LimitedBy
 from wattline.spec.faults import Fault
 from wattline.state import Plant
 from wattline.twin.truth.build import build_floor
@@ -178,7 +178,7 @@ class Truth:
         if breaker is not None:
             return breaker.watts, 0.0 if breaker.tripped else breaker.usable_watts * breaker.left
         loop = self._floor.loops[resource]
-        return loop.heat_watts, predict_capacity_watts(loop.loop.capacity_watts, loop.flow_fraction)
+        return loop.heat_watts, loop.capacity_watts
 
     def link_fraction(self, link: str) -> float:
         """What faults leave of a link."""
