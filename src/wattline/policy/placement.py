@@ -66,7 +66,8 @@ def choose_place(
         room = search.room(pool)
         tried = search.weigh_single(pool, cost, room)
         # A job that fits on one node is not spread over several.
-        if spreads and not tried and request.gpus <= room.sums()[1]:
+        # Where nothing fits, that is worked out in full: nobody has to look here again until it changes.
+        if not tried and request.gpus <= room.sums()[1] and spreads:
             search.weigh_gangs(pool, cost, carried=True)
         fitting += tried
     if search.best:

@@ -33,7 +33,7 @@ class Tally:
     busy_gpus: int = 0
     busy_by_site: dict[str, int] = field(default_factory=dict)
     busy_gpu_seconds: dict[str, float] = field(default_factory=dict)  # by site, in the arrival window
-    counted_at: float = 0.0
+    counted_at: dict[str, float] = field(default_factory=dict)  # by site, up to when that is
     arriving: bool = True
     last_arrival_at: float = 0.0
     wait_seconds: array[float] = field(default_factory=lambda: array("d"))
@@ -49,18 +49,21 @@ class Tally:
 
     def move(self, at: float) -> None:
         """Count busy GPUs up to now."""
-        seconds = at - self.counted_at
-        if seconds > 0.0:
-            if self.arriving:
-                for site, gpus in self.busy_by_site.items():
-                    self.busy_gpu_seconds[site] = self.busy_gpu_seconds.get(site, 0.0) + gpus * seconds
-            self.counted_at = at
+        for site in self.busy_by_site:
+            self._count(site, at)
 
     def hold(self, site: str, gpus: int, at: float) -> None:
         """So many GPUs of a site are taken, or given back where negative."""
-        self.move(at)
+        self._count(site, at)
         self.busy_gpus += gpus
         self.busy_by_site[site] = self.busy_by_site.get(site, 0) + gpus
+
+    def _count(self, site: str, at: float) -> None:
+        if self.arriving:
+            seconds = at - self.counted_at.get(site, at)
+            busy = self.busy_by_site.get(site, 0) * seconds
+            self.busy_gpu_seconds[site] = self.busy_gpu_seconds.get(site, 0.0) + busy
+        self.counted_at[site] = at
 
     def wait(self, submitted_at: float, started_at: float) -> None:
         """A job began for the first time; a wait beyond the last arrival counts up to there."""

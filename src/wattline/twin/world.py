@@ -84,7 +84,7 @@ class TwinWorld:
         forget: bool = True,
         would_wait: Callable[[JobRequest], bool] = lambda _: False,
     ) -> None:
-        self.tally = Tally(counted_at=begins_at)
+        self.tally = Tally()
         self.truth = truth
         self._plant, self._gauges, self._rates, self._overheads = plant, gauges, rates, overheads
         self._now = begins_at
