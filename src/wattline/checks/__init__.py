@@ -1,4 +1,4 @@
-"""What is known before a run: preflight checks."""
+"""What is known before a run: preflight checks, and how it would fare here."""
 
 from wattline.checks.preflight import Check, Preflight, preflight
 

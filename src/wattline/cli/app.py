@@ -120,6 +120,32 @@ def run(
     )
 
 
+@app.command(epilog="Example: wattline check --facility three-sites --output json")
+def check(
+    pipeline: PipelineArgument = Path("wattline.yaml"),
+    facility: Annotated[
+        str | None,
+        typer.Option(
+            help="A facility document, or one that ships, with nothing running; the state folder's own "
+            "facility and queue unless named."
+        ),
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="A policy document, or one that ships: default.")] = None,
+    approved: Annotated[
+        bool, typer.Option("--approved", metavar="", help="As if the run were approved.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Would this pipeline run here, when would it start, and what would it use? Nothing is submitted."""
+    from wattline.cli.command_check import check_pipeline
+
+    raise typer.Exit(
+        check_pipeline(
+            pipeline, facility=facility, policy=policy, approved=approved, as_json=output is Output.JSON
+        )
+    )
+
+
 @app.command(epilog="Example: wattline status tiny-lm-0501-093000-1a2b")
 def status(
     run: Annotated[str | None, typer.Argument(help="One run with its phases and attempts.")] = None,

@@ -1,6 +1,6 @@
 """From a run to a release and back: source bundles, outputs, gates, manifests, lineage, and the shelf."""
 
-from wattline.release.bundle import Bundle, bundle_source, materialise_bundle, read_bundle
+from wattline.release.bundle import Bundle, bundle_source, list_source, materialise_bundle, read_bundle
 from wattline.release.conclude import is_ready, judge_run, promote_run, release_run, total_usage
 from wattline.release.facts import (
     Artifact,
@@ -65,6 +65,7 @@ __all__ = [
     "is_ready",
     "judge_gates",
     "judge_run",
+    "list_source",
     "load_manifest",
     "materialise_bundle",
     "materialise_outputs",

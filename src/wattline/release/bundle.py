@@ -68,6 +68,11 @@ def bundle_source(folder: Path, objects: ObjectStore, exclude: Collection[str] =
     )
 
 
+def list_source(folder: Path) -> set[str]:
+    """The files that would travel with a run, data among them."""
+    return set(_source_paths(folder, read_worktree(folder)))
+
+
 def _source_paths(folder: Path, worktree: Worktree | None) -> Iterator[str]:
     if worktree is None:
         yield from walk_folder(folder, _is_clutter)

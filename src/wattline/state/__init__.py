@@ -31,8 +31,9 @@ from wattline.state.event import (
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
-from wattline.state.snapshot import Queue, Snapshot, Stamp, project
+from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
+from wattline.state.tables import Queue
 from wattline.state.verdict import Outcome, Verdict
 
 __all__ = [

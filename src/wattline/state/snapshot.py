@@ -19,10 +19,10 @@ from wattline.state.event import Expected, Forecasted, Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
 from wattline.state.state import State
+from wattline.state.tables import Queue
 
 replace = msgspec.structs.replace
 
-Queue = list[tuple[float, float, str]]
 Stamp = tuple[int, int, int, float]
 
 _LAYS = count(1)  # no two overlays have the same number

@@ -24,6 +24,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
 
 Shape = tuple[object, ...]
+Queue = list[tuple[float, float, str]]  # how urgent, since when, which job
 
 
 class Tables:
@@ -40,8 +41,8 @@ class Tables:
         self.adopted: dict[str, str] = {}
         self.forecast: Forecasted | None = None  # the last
         # Indexes: derived from the above, never dumped.
-        self.waiting: dict[Shape, list[tuple[float, float, str]]] = {}
-        self._places: dict[str, tuple[Shape, tuple[float, float, str]]] = {}  # where in it a job waits
+        self.waiting: dict[Shape, Queue] = {}
+        self._places: dict[str, tuple[Queue, tuple[float, float, str]]] = {}  # in which one a job waits
         self.holding: dict[str, None] = {}
         self.paused: dict[str, None] = {}
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
@@ -84,15 +85,15 @@ class Tables:
         job_id, state = job.request.job, job.state
         before = self.jobs.get(job_id)
         if before is not None:
-            self._unindex(job_id, before.state)
+            self._unindex(before)
             if _awaits_return(before) and before.place is not None and not _awaits_return(job):
                 # What was kept free for its return is free for others again.
                 self.ledger.loosened.add(self.plant.site_numbers[before.place.site])
         self.jobs[job_id] = job
         if state is JobState.WAITING:
-            place = (job.remainder.shape, waiting_key(job))
-            self._places[job_id] = place
-            insort(self.waiting.setdefault(place[0], []), place[1])
+            queue, key = self.waiting.setdefault(job.remainder.shape, []), waiting_key(job)
+            self._places[job_id] = (queue, key)
+            insort(queue, key)
         elif state in HOLDING:
             self.holding[job_id] = None
             if before is None or _standing(before) != _standing(job):
@@ -196,12 +197,13 @@ class Tables:
     def account(self, project: str) -> Account:
         return self.accounts.get(project, Account()).at_week(week_of(self.at))
 
-    def _unindex(self, job_id: str, state: JobState) -> None:
+    def _unindex(self, job: Job) -> None:
+        job_id, state = job.request.job, job.state
         if state is JobState.WAITING:
-            shape, key = self._places.pop(job_id)
-            queue = self.waiting[shape]
+            queue, key = self._places.pop(job_id)
             del queue[bisect_left(queue, key)]
             if not queue:
+                shape = job.remainder.shape
                 del self.waiting[shape]
                 self.stuck.discard(shape)
         elif state in HOLDING:
