@@ -16,15 +16,15 @@ from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
-from wattline.state import Decision, Event, Plant, State
+from wattline.state import Decision, Event, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
-from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
+from wattline.twin.report import Report
+from wattline.twin.reporting import report_of
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
 from wattline.twin.world import USUAL_OVERHEADS, Overheads, Rates, TwinWorld
-from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 # 2024-01-01T00:00Z: series of that year line up with a trace's own days.
 BEGINS_AT = 1_704_067_200.0
@@ -142,7 +142,13 @@ def run(
     journal = RunJournal(keep)
     drive(world, state, setting, journal, tell)
     world.finish()
-    report = _report(setting, world, plant, journal, time.monotonic() - wall, time.process_time() - cpu)
+    report = report_of(
+        setting,
+        world,
+        digest=journal.digest,
+        wall_seconds=time.monotonic() - wall,
+        cpu_seconds=time.process_time() - cpu,
+    )
     return Outcome(report, timeline)
 
 
@@ -186,80 +192,3 @@ def _drive(
         world.sleep_until(last_at if decision.revisit_at is None else min(last_at, decision.revisit_at))
         if not world.woken or world.now() >= last_at:
             return
-
-
-def _report(
-    setting: Setting, world: TwinWorld, plant: Plant, journal: RunJournal, wall: float, cpu: float
-) -> Report:
-    tally, energy = world.tally, world.truth.tally
-    gpus = sum(spot.node.gpus for spot in plant.spots)
-    gpus_of = {
-        site.name: sum(node.gpus for rack in site.racks for node in rack.nodes)
-        for site in setting.facility.sites
-    }
-    window = max(0.0, tally.last_arrival_at - setting.begins_at)
-    it_joules = sum(site.it_joules for site in energy.sites.values())
-    facility_joules = sum(site.facility_joules for site in energy.sites.values())
-    compute_joules = sum(site.compute_joules for site in energy.sites.values())
-    losses = tally.losses
-    device_usd = tally.device_usd
-    return Report(
-        trace=setting.name,
-        facility=setting.facility.name,
-        policy=setting.decided_by or setting.policy.policy,
-        truth="exact" if setting.exact else "perturbed",
-        arrival_scale=setting.arrival_scale,
-        jobs=JobCounts(
-            submitted=tally.submitted,
-            completed=tally.completed,
-            refused=tally.refused.total(),
-            unfinished=tally.submitted - tally.completed - tally.refused.total(),
-        ),
-        gpus=gpus,
-        simulated_hours=(world.now() - setting.begins_at) / SECONDS_PER_HOUR,
-        wall_seconds=wall,
-        cpu_seconds=cpu,
-        jobs_per_cpu_second=tally.submitted / cpu if cpu > 0 else None,
-        wait_minutes=Minutes.of_seconds(tally.wait_seconds),
-        completion_minutes=Minutes.of_seconds(tally.completion_seconds),
-        useful_gpu_hours=tally.useful_gpu_seconds / SECONDS_PER_HOUR,
-        lost_gpu_hours=LostGpuHours(
-            throttle=losses.throttle / SECONDS_PER_HOUR,
-            restart=losses.restart / SECONDS_PER_HOUR,
-            preempt=losses.preempt / SECONDS_PER_HOUR,
-            pause=losses.pause / SECONDS_PER_HOUR,
-        ),
-        utilisation=_share(sum(tally.busy_gpu_seconds.values()), gpus * window),
-        energy_kwh=facility_joules / JOULES_PER_KWH,
-        cost_usd=device_usd + sum(site.usd for site in energy.sites.values()),
-        carbon_kg=sum(site.kg_co2e for site in energy.sites.values()),
-        pue=_share(facility_joules, it_joules),
-        tue=_share(facility_joules, compute_joules),
-        peak_kw=sum(site.peak_watts for site in energy.sites.values()) / 1000.0,
-        cap_violation_seconds=sum(energy.cap_violation_seconds.values()),
-        throttle_gpu_seconds=energy.power_throttle_gpu_seconds + energy.heat_throttle_gpu_seconds,
-        shutdowns=energy.shutdowns,
-        preemptions=tally.preemptions,
-        migrations=tally.migrations,
-        sites={
-            name: SiteReport(
-                energy_kwh=site.facility_joules / JOULES_PER_KWH,
-                cost_usd=site.usd,
-                carbon_kg=site.kg_co2e,
-                peak_kw=site.peak_watts / 1000.0,
-                pue=_share(site.facility_joules, site.it_joules),
-                tue=_share(site.facility_joules, site.compute_joules),
-                utilisation=_share(tally.busy_gpu_seconds.get(name, 0.0), gpus_of[name] * window),
-            )
-            for name, site in energy.sites.items()
-        },
-        refused_because=dict(sorted(tally.refused.items())),
-        lines_refused=setting.lines_refused,
-        trips=energy.trips,
-        seed=setting.seed,
-        digest=journal.digest,
-    )
-
-
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole > 0 else None

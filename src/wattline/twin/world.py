@@ -33,8 +33,9 @@ from wattline.state import (
     Usage,
 )
 from wattline.twin.attempts import Attempt, Progress
+from wattline.twin.recorder import Recorder
 from wattline.twin.tally import Tally
-from wattline.twin.timeline import Count, Sample, Timeline
+from wattline.twin.timeline import Count, Timeline
 from wattline.twin.transfers import Transfers
 from wattline.twin.truth import Incident, IncidentKind, Truth
 from wattline.twin.workload import Arrival
@@ -101,12 +102,11 @@ class TwinWorld:
         self._entries = 0
         self._transfers = Transfers(plant.links, truth.link_fraction)
         self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
-        self._timeline = timeline
+        self._recorder = Recorder(timeline, truth)
         self._sites = tuple(plant.sites)
         self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
         self.woken = True
-        if timeline is not None:
-            timeline.note_count(Count.GPUS_UP, begins_at, self._gpus_up)
+        self._recorder.note(Count.GPUS_UP, begins_at, self._gpus_up)
 
     # The port.
 
@@ -120,8 +120,7 @@ class TwinWorld:
             self._ended_runs = []
         self._riding, self._pending = [], []
         readings = self._gauges.read(self._now)
-        if self._timeline is not None:
-            self._note_feeds(self._timeline)
+        self._recorder.note_feeds(self._now)
         told.append(Measured(at=self._now, source="twin", readings=tuple(readings), unchanged=self._sites))
         return told
 
@@ -196,9 +195,7 @@ class TwinWorld:
 
     def _move(self, at: float) -> None:
         at = max(at, self._now)
-        timeline = self._timeline
-        if timeline is not None and timeline.due(at):
-            timeline.sample(at, self._sample(at))
+        self._recorder.move(at)
         self._now = at
 
     def _happen(self) -> bool:
@@ -411,8 +408,7 @@ class TwinWorld:
             self._pending.append(Measured(at=now, source="twin", readings=readings))
             change = sum(spots[node].node.gpus for node in incident.nodes)
             self._gpus_up += change if incident.kind is IncidentKind.ON else -change
-            if self._timeline is not None:
-                self._timeline.note_count(Count.GPUS_UP, now, self._gpus_up)
+            self._recorder.note(Count.GPUS_UP, now, self._gpus_up)
         if incident.kind in (IncidentKind.FAULT, IncidentKind.MENDED):
             self._transfers.change(now)
         if incident.kind is not IncidentKind.PACE:
@@ -429,20 +425,12 @@ class TwinWorld:
 
     def _count_waiting(self, more: int) -> None:
         self.tally.waiting += more
-        if self._timeline is not None:
-            self._timeline.note_count(Count.JOBS_WAITING, self._now, self.tally.waiting)
+        self._recorder.note(Count.JOBS_WAITING, self._now, self.tally.waiting)
 
     def _count_running(self, more: int) -> None:
         self.tally.running += more
-        if self._timeline is not None:
-            self._timeline.note_count(Count.JOBS_RUNNING, self._now, self.tally.running)
-            self._timeline.note_count(Count.GPUS_BUSY, self._now, self.tally.busy_gpus)
-
-    def _note_feeds(self, timeline: Timeline) -> None:
-        for column, feed in enumerate(timeline.layout.feeds):
-            watts, cap_watts = self.truth.resource_load(feed.resource)
-            timeline.note_watts(column, self._now, watts)
-            timeline.note_cap(column, cap_watts)
+        self._recorder.note(Count.JOBS_RUNNING, self._now, self.tally.running)
+        self._recorder.note(Count.GPUS_BUSY, self._now, self.tally.busy_gpus)
 
     def _plan_end(self, attempt: Attempt) -> None:
         if attempt.saving:  # it leaves when it is saved, however fast it was
@@ -506,20 +494,6 @@ class TwinWorld:
         gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
         return gpu_hours * (device.usd_per_hour if device else 0.0)
 
-    def _sample(self, at: float) -> Sample:
-        assert self._timeline is not None
-        spent = [self.truth.spent_by(site, at) for site in self._sites]
-        layout = self._timeline.layout
-        hottest = [-math.inf] * len(layout.places)
-        for node, place in enumerate(layout.place_of_node):
-            if place >= 0:
-                hottest[place] = max(hottest[place], self.truth.node_celsius(node, at))
-        return Sample(
-            place_celsius=tuple(hottest),
-            site_usd=tuple([usd for usd, _ in spent]),
-            site_kg=tuple([kg for _, kg in spent]),
-        )
-
     def finish(self) -> None:
         """The replay is over: close every account."""
         self.truth.advance(self._now)
@@ -527,5 +501,4 @@ class TwinWorld:
             self._count(attempt)
             self.tally.device_usd += self._device_usd(attempt)
         self.tally.move(self._now)
-        if self._timeline is not None:
-            self._timeline.finish(self._now, self._sample(self._now))
+        self._recorder.finish(self._now)

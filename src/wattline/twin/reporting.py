@@ -1,0 +1,101 @@
+"""Reporting: the figures of a run, from what its world counted and its truth metered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
+from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from wattline.twin.run import Setting
+    from wattline.twin.tally import Tally
+    from wattline.twin.truth import EnergyTally
+    from wattline.twin.world import TwinWorld
+
+
+def report_of(
+    setting: Setting, world: TwinWorld, *, digest: str, wall_seconds: float, cpu_seconds: float
+) -> Report:
+    """Waits and utilisation over the time in which jobs arrived, all else to the end."""
+    tally, energy = world.tally, world.truth.tally
+    gpus_of = {
+        site.name: sum(node.gpus for rack in site.racks for node in rack.nodes)
+        for site in setting.facility.sites
+    }
+    gpus = sum(gpus_of.values())
+    window = max(0.0, tally.last_arrival_at - setting.begins_at)
+    it_joules = sum(site.it_joules for site in energy.sites.values())
+    facility_joules = sum(site.facility_joules for site in energy.sites.values())
+    compute_joules = sum(site.compute_joules for site in energy.sites.values())
+    return Report(
+        trace=setting.name,
+        facility=setting.facility.name,
+        policy=setting.decided_by or setting.policy.policy,
+        truth="exact" if setting.exact else "perturbed",
+        arrival_scale=setting.arrival_scale,
+        jobs=JobCounts(
+            submitted=tally.submitted,
+            completed=tally.completed,
+            refused=tally.refused.total(),
+            unfinished=tally.submitted - tally.completed - tally.refused.total(),
+        ),
+        gpus=gpus,
+        simulated_hours=(world.now() - setting.begins_at) / SECONDS_PER_HOUR,
+        wall_seconds=wall_seconds,
+        cpu_seconds=cpu_seconds,
+        jobs_per_cpu_second=tally.submitted / cpu_seconds if cpu_seconds > 0 else None,
+        wait_minutes=Minutes.of_seconds(tally.wait_seconds),
+        completion_minutes=Minutes.of_seconds(tally.completion_seconds),
+        useful_gpu_hours=tally.useful_gpu_seconds / SECONDS_PER_HOUR,
+        lost_gpu_hours=_lost(tally),
+        utilisation=_share(sum(tally.busy_gpu_seconds.values()), gpus * window),
+        energy_kwh=facility_joules / JOULES_PER_KWH,
+        cost_usd=tally.device_usd + sum(site.usd for site in energy.sites.values()),
+        carbon_kg=sum(site.kg_co2e for site in energy.sites.values()),
+        pue=_share(facility_joules, it_joules),
+        tue=_share(facility_joules, compute_joules),
+        peak_kw=sum(site.peak_watts for site in energy.sites.values()) / 1000.0,
+        cap_violation_seconds=sum(energy.cap_violation_seconds.values()),
+        throttle_gpu_seconds=energy.power_throttle_gpu_seconds + energy.heat_throttle_gpu_seconds,
+        shutdowns=energy.shutdowns,
+        preemptions=tally.preemptions,
+        migrations=tally.migrations,
+        sites=_sites(energy, tally, gpus_of, window),
+        refused_because=dict(sorted(tally.refused.items())),
+        lines_refused=setting.lines_refused,
+        trips=energy.trips,
+        seed=setting.seed,
+        digest=digest,
+    )
+
+
+def _lost(tally: Tally) -> LostGpuHours:
+    losses = tally.losses
+    return LostGpuHours(
+        throttle=losses.throttle / SECONDS_PER_HOUR,
+        restart=losses.restart / SECONDS_PER_HOUR,
+        preempt=losses.preempt / SECONDS_PER_HOUR,
+        pause=losses.pause / SECONDS_PER_HOUR,
+    )
+
+
+def _sites(
+    energy: EnergyTally, tally: Tally, gpus_of: dict[str, int], window_seconds: float
+) -> dict[str, SiteReport]:
+    return {
+        name: SiteReport(
+            energy_kwh=site.facility_joules / JOULES_PER_KWH,
+            cost_usd=site.usd,
+            carbon_kg=site.kg_co2e,
+            peak_kw=site.peak_watts / 1000.0,
+            pue=_share(site.facility_joules, site.it_joules),
+            tue=_share(site.facility_joules, site.compute_joules),
+            utilisation=_share(tally.busy_gpu_seconds.get(name, 0.0), gpus_of[name] * window_seconds),
+        )
+        for name, site in energy.sites.items()
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None
