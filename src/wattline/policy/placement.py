@@ -24,6 +24,8 @@ from wattline.state.claim import saving_of, taking_of
 
 # Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
 _ENOUGH = 4
+# What came closest is looked for in this many pools, the cheapest first: one reason is enough.
+_MOST_EXPLAINED = 16
 
 Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
 
@@ -76,7 +78,7 @@ def choose_place(
     if only is not None or not explain:
         judged = search.closest and request.project in policy.teams
         return Choice(None, search.judge(search.place(search.closest)) if judged else ())
-    for _, pool in pools:
+    for _, pool in pools[:_MOST_EXPLAINED]:
         search.look_for_closest(pool)
         if spreads and snapshot.free_in(pool) >= request.gpus:
             search.weigh_gangs(pool, 0.0, carried=False)
