@@ -55,7 +55,7 @@ def admit(draft: Snapshot, policy: Policy) -> Admission:
     admission = Admission()
     loosened = _Loosened(draft, policy)
     heads = []
-    for is_stuck, queue in draft.queues(policy.thresholds.reading_max_age):
+    for is_stuck, queue in draft.queues:
         first = draft.jobs[queue[0][2]]
         pools = loosened.pools(first.request) if is_stuck else None
         if pools is not None and not pools:
@@ -96,7 +96,7 @@ class _Loosened:
 
     def __init__(self, draft: Snapshot, policy: Policy) -> None:
         self._draft, self._policy = draft, policy
-        self._pools = draft.loosened_pools
+        self._pools = draft.loosened_pools(policy.thresholds.reading_max_age)
         self._known: dict[float | None, dict[int, int]] = {}  # the biggest job that may fit, by pool
 
     def pools(self, request: JobRequest) -> list[int]:

@@ -35,8 +35,8 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     adopted: dict[str, str]
     readings: list[tuple[str, str, float, float]]
     stuck: list[str]  # of each shape that was found to fit nowhere, one job
-    stuck_at: float
-    doubted_seconds: float
+    decided_at: float
+    doubted_seconds: list[tuple[int, float]]
     heard: list[tuple[str, float]]
     mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
     loosened: list[int]
@@ -62,8 +62,8 @@ def dump_state(state: State) -> bytes:
             adopted=state.adopted,
             readings=[(*key, *value) for key, value in state.readings.items()],
             stuck=stuck,
-            stuck_at=state.stuck_at,
-            doubted_seconds=state.doubted_seconds,
+            decided_at=state.decided_at,
+            doubted_seconds=sorted(state.doubted_seconds.items()),
             heard=[
                 (site, at)
                 for number, site in enumerate(state.plant.sites)
@@ -115,7 +115,7 @@ def load_state(facility: Facility, data: bytes) -> State:
     if dump.forecast is not None:
         state.put_forecast(dump.forecast)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
-    state.stuck_at, state.doubted_seconds = dump.stuck_at, dump.doubted_seconds
+    state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
     for resource in dump.mute[0]:
         state.ledger.set_mute(resource, is_mute=True)
     state.conditions.mute, state.ledger.loosened = set(dump.mute[1]), set(dump.loosened)

@@ -32,7 +32,7 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
     if quantity in _DRAWN:
         read_at = state.ledger.read_at(resource)
         if read_at is not None:
-            state.doubt(read_at)
+            state.doubt(state.plant.site_number_of_resource[resource], read_at)
         state.ledger.measure(resource, value, at)
     elif quantity == "coolant_celsius":
         muted = resource in state.ledger.mute
@@ -96,7 +96,7 @@ def _loosen(
 ) -> None:
     """What is cooler than it was, or was not known, may take what it could not take before."""
     if before is not None:
-        heard_at = state.ledger.heard(state.plant.site_number_of_resource[resource])
-        state.doubt(before[1] if muted else max(before[1], heard_at))
+        site = state.plant.site_number_of_resource[resource]
+        state.doubt(site, before[1] if muted else max(before[1], state.ledger.heard(site)))
     if before is None or celsius < before[0]:
         state.ledger.relieve(resource)

@@ -195,30 +195,32 @@ class Snapshot:
         self.check()
         return self._jobs.get(job_id) or self.jobs[job_id]
 
-    def queues(self, max_age_seconds: float) -> Iterator[tuple[bool, Queue]]:
-        """Waiting jobs by shape, with whether the shape is known to have fitted nowhere.
-
-        Not known any more where a reading that was too old to be believed has been replaced.
-        """
-        state = self._state
-        believed = state.doubted_seconds <= max_age_seconds
-        for shape, queue in state.waiting.items():
-            yield believed and shape in state.stuck, queue
+    @property
+    def queues(self) -> Iterator[tuple[bool, Queue]]:
+        """Waiting jobs by shape, with whether the shape is known to have fitted nowhere."""
+        stuck = self._state.stuck
+        for shape, queue in self._state.waiting.items():
+            yield shape in stuck, queue
 
     def is_stuck(self, job_id: str) -> bool:
-        """Whether jobs like this one are remembered not to fit, believed or not."""
+        """Whether jobs like this one are remembered not to fit."""
         return self.jobs[job_id].remainder.shape in self._state.stuck
 
     def is_loosened(self, site: str, max_age_seconds: float) -> bool:
-        """Whether something at a site has more room than at the last decision, or may have."""
-        number = self.plant.site_numbers[site]
-        return number in self._ledger.loosened or self._state.doubted_seconds > max_age_seconds
+        """Whether something at a site has more room than at the last decision, or may have.
 
-    @property
-    def loosened_pools(self) -> list[int]:
-        """Pools of sites with more room than at the last decision."""
+        It may where a reading was replaced that was too old then to be believed.
+        """
+        number = self.plant.site_numbers[site]
+        doubted_seconds = self._state.doubted_seconds.get(number, 0.0)
+        return number in self._ledger.loosened or doubted_seconds > max_age_seconds
+
+    def loosened_pools(self, max_age_seconds: float) -> list[int]:
+        """Pools of all such sites."""
+        doubted = self._state.doubted_seconds
+        sites = {*self._ledger.loosened, *[site for site, old in doubted.items() if old > max_age_seconds]}
         pools_of_site = self.plant.pools_of_site
-        return [pool for site in sorted(self._ledger.loosened) for pool in pools_of_site[site]]
+        return [pool for site in sorted(sites) for pool in pools_of_site[site]]
 
     @property
     def lasting(self) -> dict[object, object]:

@@ -44,6 +44,7 @@ class State(Tables):
     def settle(self, decision: Decision) -> None:
         """Take what was decided as promised: claims are held from here on."""
         self.at = max(self.at, decision.at)
+        self.decided_at = decision.at
         self.restless.clear()
         self.changed.clear()
         self.ledger.rest()
@@ -64,6 +65,5 @@ class State(Tables):
             self.stuck.discard(self.jobs[job_id].remainder.shape)
         if decision.stuck:
             self.stuck.update([self.jobs[job_id].remainder.shape for job_id in decision.stuck])
-            self.stuck_at = decision.at
-        self.doubted_seconds = 0.0
+        self.doubted_seconds.clear()
         self.version += 1

@@ -51,8 +51,9 @@ class Tables:
         self.changed: dict[str, None] = {}  # holding jobs that have changed since the last decision
         # Shapes that were found to fit nowhere: tried again where a site has more room than it had.
         self.stuck: set[Shape] = set()
-        self.stuck_at = 0.0  # when a shape was last found not to fit
-        self.doubted_seconds = 0.0  # how old the oldest reading was then that has been replaced since
+        self.decided_at = 0.0
+        # By site, how old the oldest reading was then that has been replaced since.
+        self.doubted_seconds: dict[int, float] = {}
         self.version = 0
         self.derived: dict[object, object] = {}  # what policies worked out and keep up to date themselves
         self._sum = 0
@@ -159,14 +160,14 @@ class Tables:
         if at <= ledger.heard_all_at:
             return
         if sites == self.plant.site_names:
-            self.doubt(max(min(ledger.heard_at), ledger.heard_all_at))
+            self._doubt_all()
             ledger.heard_all_at = at
             self._unhashed["heard", ""] = [at] * len(numbers)
             return
         for site in sites:
             number = numbers.get(site, -1)
             if number >= 0 and at > ledger.heard_at[number]:
-                self.doubt(ledger.heard(number))
+                self.doubt(number, ledger.heard(number))
                 ledger.heard_at[number] = at
         self._unhashed["heard", ""] = [ledger.heard(number) for number in range(len(numbers))]
 
@@ -178,10 +179,18 @@ class Tables:
         del self.readings[subject, quantity]
         self._unhashed[f"reading {subject}", quantity] = None
 
-    def doubt(self, read_at: float) -> None:
+    def doubt(self, site: int, read_at: float) -> None:
         """A reading of that time was replaced: too old then, it counted as worse than it may be now."""
-        if self.stuck_at - read_at > self.doubted_seconds:
-            self.doubted_seconds = self.stuck_at - read_at
+        seconds = self.decided_at - read_at
+        if seconds > self.doubted_seconds.get(site, 0.0):
+            self.doubted_seconds[site] = seconds
+
+    def _doubt_all(self) -> None:
+        """All sites are heard again, after as long as each was not."""
+        ledger = self.ledger
+        if self.decided_at > ledger.heard_all_at:
+            for site in range(len(ledger.heard_at)):
+                self.doubt(site, ledger.heard(site))
 
     def hold(self, job: Job) -> None:
         """Put the claim of a job at its place into the ledger, in place of an earlier one.

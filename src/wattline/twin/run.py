@@ -29,7 +29,7 @@ from wattline.twin.world import USUAL_OVERHEADS, Overheads, Rates, TwinWorld
 # 2024-01-01T00:00Z: series of that year line up with a trace's own days.
 BEGINS_AT = 1_704_067_200.0
 _PROGRESS_STEPS = 500
-_DIGEST_STEPS = 1000
+_DIGEST_STEPS = 10_000
 # With nothing running and nobody coming, who has waited for a quota's whole week waits for ever.
 _MOST_IDLE_SECONDS = 7 * 86400.0
 

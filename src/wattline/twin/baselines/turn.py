@@ -28,11 +28,7 @@ class Turn:
         self._actions, self.looks = ask_again(self.draft, policy)
         self._verdicts: list[Verdict] = []
         self._passed_over = False
-        self._queues = [
-            queue
-            for _, queue in self.draft.queues(policy.thresholds.reading_max_age)
-            if not self._refuse_if_too_big(queue)
-        ]
+        self._queues = [queue for _, queue in self.draft.queues if not self._refuse_if_too_big(queue)]
 
     @property
     def anyone_waits(self) -> bool:
