@@ -128,15 +128,27 @@ class Snapshot:
                 yield resource
 
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
-        """Nodes whose GPUs' last temperature or draw is too old to be believed."""
+        """Nodes whose GPUs' last temperature or draw is too old to be believed.
+
+        Where all sites vouch for their meters, only those of which that has become so since the last decision,
+        or whose loop has changed: the others count as they did.
+        """
         conditions, ledger = self.conditions, self._ledger
-        vouched = self._are_all_heard(max_age_seconds)
-        if vouched and not conditions.mute:
+        columns = (conditions.node_celsius, conditions.node_gpu_watts)
+        if self._are_all_heard(max_age_seconds):
+            touched, spots, decided_at = ledger.touched, self.plant.spots, self._state.decided_at
+            for node in conditions.mute:
+                for column in columns:
+                    read = column.get(node)
+                    if read is None or self.at - read[1] <= max_age_seconds:
+                        continue
+                    if decided_at - read[1] <= max_age_seconds or spots[node].loop_resource in touched:
+                        yield node
             return
         # Where nobody vouches, the first that is fresh ends the search.
-        in_order = not vouched and max(ledger.heard_all_at, *ledger.heard_at) == -math.inf
-        for column in (conditions.node_celsius, conditions.node_gpu_watts):
-            for node in sorted(conditions.mute & column.keys()) if vouched else column:
+        in_order = max(ledger.heard_all_at, *ledger.heard_at) == -math.inf
+        for column in columns:
+            for node in column:
                 if self.at - self.node_read_at(node, column[node][1]) > max_age_seconds:
                     yield node
                 elif in_order:
