@@ -130,8 +130,8 @@ class Snapshot:
     def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
         """Nodes whose GPUs' last temperature or draw is too old to be believed.
 
-        Where all sites vouch for their meters, only those of which that has become so since the last decision,
-        or whose loop has changed: the others count as they did.
+        Where all sites vouch for their meters, only those of which that became so since the last decision, or
+        whose loop has changed: the others count as they did.
         """
         conditions, ledger = self.conditions, self._ledger
         columns = (conditions.node_celsius, conditions.node_gpu_watts)
