@@ -73,10 +73,11 @@ def admit(draft: Snapshot, policy: Policy) -> Admission:
             if not head.pools:
                 _look_again(draft, policy, head.queue, admission, head.next)
                 continue
+        issued = len(admission.actions)
         if _admit_one(draft, policy, job, head, admission):
-            place = admission.actions[-1].place if admission.actions else None
-            if place is not None and admission.actions[-1].job == job.id:
-                loosened.take(job.request, place)
+            for action in admission.actions[issued:]:
+                if action.place is not None:
+                    loosened.take(job.request, action.place)
             head.next += 1
             if head.next < len(head.queue):
                 heapq.heappush(heads, head)

@@ -15,7 +15,7 @@ from wattline.policy.gang import ONE_NODE, Spread
 from wattline.policy.heat import Coolness, judge_heat
 from wattline.policy.permission import judge_budget
 from wattline.policy.pools import compared_hours, pools_for, transfer_usd
-from wattline.policy.power import Headroom, headroom_of, judge_claim
+from wattline.policy.power import UNITS, Headroom, headroom_of, judge_claim
 from wattline.policy.rooms import Room, Rooms
 from wattline.policy.shortfall import distance, judge_existence
 from wattline.spec.policy import Policy
@@ -189,7 +189,7 @@ class _Search:
             if warmth is None or self._is_team:
                 tried += self._look_closer(nodes, total, leftover)
             else:
-                left = min([self._headroom[one] - amount for one, amount in claim.amounts if amount > 0])
+                left = self._least_watts(claim)
                 self._note_best(nodes, total, warmth, left, leftover)
                 tried += 1
             if tried >= _ENOUGH:
@@ -243,6 +243,12 @@ class _Search:
         return sum(
             [max(0.0, amount - headroom[resource]) / amount for resource, amount in amounts if amount > 0]
         )
+
+    def _least_watts(self, claim: Claim) -> float:
+        """What is left of the tightest thing that carries watts."""
+        kinds = self._snapshot.plant.kinds
+        carrying = [(one, amount) for one, amount in claim.amounts if UNITS[kinds[one]] == "watts"]
+        return min([self._headroom[one] - amount for one, amount in carrying])
 
     def _transfer_cost(self, pool: int) -> float:
         site = self._snapshot.plant.pools[pool][0]

@@ -56,7 +56,6 @@ class Ledger:
         # Sites where something has more room than then, or is cooler.
         self.loosened: set[int] = set(range(len(plant.sites)))
         self.free_in_pool: list[int] = [0] * len(plant.pools)
-        self.free_in_bay: list[int] = [0] * len(plant.bays)
         self.down: set[int] = set()  # nodes that are off: nothing is free there, whoever left
         self._by_free: list[list[list[int]]] = [
             [[] for _ in range(biggest + 1)] for biggest in plant.biggest_of_pool
@@ -64,7 +63,6 @@ class Ledger:
         for number, spot in enumerate(plant.spots):
             self._by_free[spot.pool][spot.node.gpus].append(number)
             self.free_in_pool[spot.pool] += spot.node.gpus
-            self.free_in_bay[spot.bay] += spot.node.gpus
 
     @property
     def claimed(self) -> list[int]:
@@ -201,7 +199,6 @@ class Ledger:
             del there[bisect_left(there, node)]
         self._note_change(spot.power[0][0])
         self.free_in_pool[spot.pool] += free if is_up else -free
-        self.free_in_bay[spot.bay] += free if is_up else -free
 
     def nodes_by_free(self, pool: int) -> list[list[int]]:
         return self._by_free[pool]
@@ -219,4 +216,3 @@ class Ledger:
         insort(by_free[free + gpus], node)
         self.gpus_free[node] = free + gpus
         self.free_in_pool[spot.pool] += gpus
-        self.free_in_bay[spot.bay] += gpus

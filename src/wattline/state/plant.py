@@ -125,7 +125,6 @@ class Plant:
         self.links: dict[frozenset[str], Link] = {frozenset(link.between): link for link in facility.links}
         for site in facility.sites:
             self._add_site(site)
-        self.first_link = len(self.resources)
         self.sites_of_link: dict[int, tuple[int, int]] = {}
         for link in facility.links:
             ends = (self.site_numbers[link.between[0]], self.site_numbers[link.between[1]])

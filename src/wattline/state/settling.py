@@ -48,7 +48,6 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
     promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
-    on_rung = action.rung is not None
     job = replace(
         job,
         state=JobState.STARTING,
@@ -59,7 +58,7 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         started_at=None,
         rung=job.rung if action.rung is None else action.rung,
         rung_at=at if action.rung is not None and action.rung > job.rung else job.rung_at,
-        clear_since=None if on_rung else job.clear_since,
+        clear_since=job.clear_since if action.rung is None else None,
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
         promise=promise,
