@@ -44,6 +44,7 @@ class Supervised:
         self._process: subprocess.Popen[bytes] | None = None
         self._unsent = b""
         self._said = b""
+        self._has_started = False
         self._reports = ReportTail(self.directory / REPORTS)
         lock = _take_lock(launch.attempt, self.directory)
         try:
@@ -77,6 +78,8 @@ class Supervised:
         """What happened since the last call; `Ended` comes last, when nothing is left running or unread."""
         self._flush()
         yield from self._supervisor_events()
+        if not self._has_started and self.handle is not None:
+            return  # a quick command reports before its supervisor has come to say that it runs
         reports, more = self._reports.read()
         now = time.time()
         for report in reports:
@@ -159,6 +162,7 @@ class Supervised:
         attempt = self.launch.attempt
         match said:
             case {"event": "started", "pid": int(pid), "at": float(at)}:
+                self._has_started = True
                 return Started(attempt=attempt, pid=pid, at=at)
             case {"event": "usage", "cpu_seconds": float(cpu), "wall_seconds": float(wall), "at": float(at)}:
                 return Usage(attempt=attempt, cpu_seconds=cpu, wall_seconds=wall, at=at)
