@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
@@ -41,13 +41,12 @@ _MOST_REMEMBERED = 100_000
 _MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a float holds
 
 
-@dataclass(slots=True)
-class Admission:
-    actions: list[Action] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)
-    unsure: list[str] = field(default_factory=list)
-    looks: list[float] = field(default_factory=list)
+class Admission(msgspec.Struct):
+    actions: list[Action] = msgspec.field(default_factory=list)
+    verdicts: list[Verdict] = msgspec.field(default_factory=list)
+    stuck: list[str] = msgspec.field(default_factory=list)
+    unsure: list[str] = msgspec.field(default_factory=list)
+    looks: list[float] = msgspec.field(default_factory=list)
 
 
 def admit(draft: Snapshot, policy: Policy) -> Admission:
@@ -124,18 +123,17 @@ class _Loosened:
         return Rooms.of(draft, thresholds).room(draft, headroom, request, pool)
 
 
-@dataclass(slots=True)
-class _Head:
+class _Head(msgspec.Struct):
     """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
 
     class_priority: float
     queue: Queue
     pools: list[int] | None  # all that needs to be looked at; None: all there is
     next: int = 0
-    broke: dict[str, float] = field(default_factory=dict)  # project → the shortest it has no budget for
-    without: set[frozenset[str]] = field(
-        default_factory=set
-    )  # models that a team is bound to, none to be had
+    # By project, the shortest it has no budget for.
+    broke: dict[str, float] = msgspec.field(default_factory=dict)
+    # Models that a team is bound to, none to be had.
+    without: set[frozenset[str]] = msgspec.field(default_factory=set)
 
     def __lt__(self, other: _Head) -> bool:
         mine, theirs = self.queue[self.next], other.queue[other.next]

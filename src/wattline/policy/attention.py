@@ -13,7 +13,7 @@ from itertools import islice
 from wattline.policy.heat import BEYOND_LIMIT, predict_die_now, predict_die_steady, predict_resting_kelvin
 from wattline.policy.power import usable
 from wattline.spec.policy import Thresholds
-from wattline.state import JobState, Snapshot
+from wattline.state import Claim, JobState, Snapshot
 
 _LEAST_KELVIN_PER_WATT = 1e-12  # a loop that nothing warms
 
@@ -37,11 +37,7 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
         job, claim = snapshot.job(job_id), snapshot.claim(job_id)
         if claim is None or job_id in found or job.state is not JobState.RUNNING:
             continue
-        if (
-            job.rung >= 0
-            or any(look.is_warm(node) for node, _ in claim.nodes)
-            or any(look.is_pressed(resource) for resource, _ in claim.amounts)
-        ):
+        if job.rung >= 0 or any(look.is_warm(node) for node, _ in claim.nodes) or look.is_any_pressed(claim):
             found.add(job_id)
     return sorted(found)
 
@@ -49,13 +45,14 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
 class _Look:
     """One look around: each loop is judged once."""
 
-    __slots__ = ("_calm", "_limits", "_loops", "_max_age", "_over", "_snapshot", "_thresholds")
+    __slots__ = ("_calm", "_limits", "_loops", "_max_age", "_over", "_snapshot", "_thresholds", "_unread")
 
     def __init__(self, snapshot: Snapshot, thresholds: Thresholds) -> None:
         self._snapshot, self._thresholds = snapshot, thresholds
         self._max_age = thresholds.reading_max_age
         self._calm: dict[int, bool] = {}
         self._over = snapshot.may_be_over(max(thresholds.power_margin, thresholds.cooling_margin))
+        self._unread = snapshot.may_be_unread(self._max_age)
         self._loops = snapshot.plant.loop_of_resource
         self._limits = _CalmLimits.of(snapshot)
 
@@ -67,6 +64,16 @@ class _Look:
         if self._over is not None and resource not in self._over and snapshot.is_read(resource, max_age):
             return False
         return snapshot.drawn(resource, max_age) > usable(snapshot, resource, self._thresholds)
+
+    def is_any_pressed(self, claim: Claim) -> bool:
+        """Whether anything that a claim on calm loops takes of is pressed."""
+        over, unread = self._over, self._unread
+        if over is None or unread is None:
+            return any(self.is_pressed(resource) for resource, _ in claim.amounts)
+        for resource, _ in claim.amounts:
+            if (resource in over or resource in unread) and self.is_pressed(resource):
+                return True
+        return False
 
     def is_calm(self, loop: int) -> bool:
         known = self._calm.get(loop)

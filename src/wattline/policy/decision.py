@@ -50,9 +50,11 @@ def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float
     """
     actions: list[Action] = []
     refused: dict[str, float] = {}
-    for job_id in sorted({*draft.restless, *draft.changed}):
+    for job_id in sorted(
+        {job_id for job_id in (*draft.restless, *draft.changed) if draft.jobs[job_id].asked}
+    ):
         job = draft.job(job_id)
-        if not job.asked or job.state is not JobState.RUNNING:
+        if job.state is not JobState.RUNNING:
             continue
         # A running job has been so since it started, or since it could not be made to leave.
         again_at = job.since + policy.thresholds.settle

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from wattline.facility import Device
 from wattline.physics import (
@@ -26,8 +27,7 @@ _STOPPED_FLOW_FRACTION = 1e-6
 BEYOND_LIMIT = 1.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeatForecast:
+class HeatForecast(msgspec.Struct, frozen=True, kw_only=True):
     """What one node's hottest GPU comes to if nothing changes."""
 
     node: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -42,16 +42,15 @@ class Step:
     urgent: bool  # its GPUs throttle before one rung could be tried after the other
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """What pressure asks for now."""
 
-    actions: list[Action] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    eased: list[str] = field(default_factory=list)
-    pressed: list[str] = field(default_factory=list)
-    restless: list[str] = field(default_factory=list)  # to look at next time in any case
-    looks: list[float] = field(default_factory=list)  # times to look again
+    actions: list[Action] = msgspec.field(default_factory=list)
+    verdicts: list[Verdict] = msgspec.field(default_factory=list)
+    eased: list[str] = msgspec.field(default_factory=list)
+    pressed: list[str] = msgspec.field(default_factory=list)
+    restless: list[str] = msgspec.field(default_factory=list)  # to look at next time in any case
+    looks: list[float] = msgspec.field(default_factory=list)  # times to look again
 
 
 def respond(draft: Snapshot, policy: Policy) -> Response:

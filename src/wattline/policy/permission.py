@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+
 from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
 from wattline.spec.policy import Mode, Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
@@ -131,7 +134,7 @@ def _judge_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> lis
     if request.project in policy.teams:  # what is left of its quota changes all the time
         rulings = _rule(snapshot, request, policy)
     else:
-        asked = tuple([getattr(request, name) for name in _RULED_ON])
+        asked = _ruled_on(request)
         known = _rulings_of(policy)
         found = known.get(asked)
         if found is None:
@@ -148,7 +151,7 @@ def _judge_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> lis
 Ruling = tuple[str, Outcome, str]  # name of the rule, what it comes to, what it says
 
 # What of a request rules may speak of; see `rule_values`.
-_RULED_ON = (
+_ruled_on: Callable[[JobRequest], tuple[object, ...]] = attrgetter(
     "gpus",
     "gpu_models",
     "priority",

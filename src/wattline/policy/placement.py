@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from wattline.policy.gang import ONE_NODE, Spread
 from wattline.policy.heat import Coolness, judge_heat
@@ -23,15 +24,14 @@ from wattline.state import Claim, JobRequest, Place, Snapshot, Verdict, claim_of
 from wattline.state.claim import saving_of, taking_of
 
 # Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
-_ENOUGH = 4
+_ENOUGH = 2
 # What came closest is looked for in this many pools, the cheapest first: one reason is enough.
 _MOST_EXPLAINED = 16
 
 Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """A place with its verdicts, or the verdicts of what came closest."""
 
     place: Place | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from wattline.policy.admission import changed, judge_request
@@ -20,13 +18,12 @@ from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of
 _NOWHERE = Choice(None, ())
 
 
-@dataclass(slots=True)
-class Recall:
-    actions: list[Action] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    eased: list[str] = field(default_factory=list)
-    pressed: list[str] = field(default_factory=list)
-    looks: list[float] = field(default_factory=list)
+class Recall(msgspec.Struct):
+    actions: list[Action] = msgspec.field(default_factory=list)
+    verdicts: list[Verdict] = msgspec.field(default_factory=list)
+    eased: list[str] = msgspec.field(default_factory=list)
+    pressed: list[str] = msgspec.field(default_factory=list)
+    looks: list[float] = msgspec.field(default_factory=list)
 
 
 def recall(draft: Snapshot, policy: Policy) -> Recall:

@@ -24,11 +24,10 @@ class Room:
 
     __slots__ = (
         "_above",
+        "_bays",
         "_headroom",
         "_plant",
         "_pool",
-        "_racks",
-        "_seen",
         "_shared_watts",
         "_snapshot",
         "_stamp",
@@ -40,8 +39,8 @@ class Room:
     def __init__(self, plant: Plant, pool: int, watts: float) -> None:
         self._plant, self._pool = plant, pool
         self._watts = watts  # that one GPU adds to what idles
-        self._racks: dict[int, int] = {}  # by bay, GPUs that its rack carries
-        self._seen: dict[int, int] = {}  # by bay, the changes of its rack that are counted in
+        # By bay: changes of its rack, GPUs that it carries, the most on one node, and on all its nodes.
+        self._bays: dict[int, tuple[int, int, int, int]] = {}
         self._zones: dict[int, tuple[int, int, int]] = {}  # by zone: changes, single and spread of its racks
         # Below, what holds for one stamp.
         self._above: dict[int, tuple[int, float]] = {}  # by zone, GPUs that are carried above it, and watts
@@ -58,7 +57,7 @@ class Room:
         self._above.clear()
         self._shared_watts = self._sums = None
         if before is None or stamp[2:] != before[2:]:  # what is believed has changed everywhere
-            self._seen.clear()
+            self._bays.clear()
             self._zones.clear()
 
     @property
@@ -91,12 +90,20 @@ class Room:
 
     def rack(self, bay: int) -> int:
         """How many GPUs the rack of a bay carries."""
-        rack = self._plant.bays[bay].rack_resource
-        changes = self._snapshot.rack_changes(rack)
-        if self._seen.get(bay) != changes:
-            self._seen[bay] = changes
-            self._racks[bay] = self._gpus(math.floor(self._headroom[rack]))
-        return self._racks[bay]
+        return self._look_at_bay(bay)[1]
+
+    def _look_at_bay(self, number: int) -> tuple[int, int, int, int]:
+        bay = self._plant.bays[number]
+        changes = self._snapshot.rack_changes(bay.rack_resource)
+        known = self._bays.get(number)
+        if known is None or known[0] != changes:
+            carried = self._gpus(math.floor(self._headroom[bay.rack_resource]))
+            most = total = 0
+            if carried:
+                free = self._snapshot.free_on(bay.first, bay.ends_before)
+                most, total = min(carried, max(free)), min(carried, sum(free))
+            known = self._bays[number] = (changes, carried, most, total)
+        return known
 
     def _add_up(self) -> tuple[int, int]:
         carried = self._gpus(self._shared())
@@ -118,14 +125,10 @@ class Room:
         if known is None or known[0] != changes:
             most = total = 0
             for number in self._plant.zones[zone].bays:
-                carried = self.rack(number)
-                if carried:
-                    bay = self._plant.bays[number]
-                    free = self._snapshot.free_on(bay.first, bay.ends_before)
-                    there, biggest = sum(free), max(free)
-                    total += min(carried, there)
-                    biggest = min(carried, biggest)
-                    most = max(most, biggest)
+                _, _, biggest, there = self._look_at_bay(number)
+                total += there
+                if biggest > most:
+                    most = biggest
             known = self._zones[zone] = (changes, most, total)
         return known
 

@@ -6,7 +6,8 @@ Claims are above idle: what a node draws without work is in the resource already
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from wattline.facility import TrafficClass
 from wattline.state.action import Place
@@ -16,8 +17,7 @@ from wattline.state.request import JobRequest
 _MOST_TAKINGS = 500_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[tuple[int, int], ...]  # node number, GPUs
     millicpus: int  # of the first node
     amounts: tuple[tuple[int, int], ...]  # resource number, watts or bits or bytes per second

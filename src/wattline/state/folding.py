@@ -88,10 +88,19 @@ def _attempt_started(state: Tables, event: events.AttemptStarted) -> None:
         return
     _land_flights(state, job, BEGINNINGS)
     first = event.at if job.first_started_at is None else job.first_started_at
-    job = replace(job, started_at=event.at, first_started_at=first)
-    if job.state is JobState.STARTING:  # it may be on its way out already
-        job = replace(job, state=JobState.RUNNING, since=event.at, say="")
-    state.put(job)
+    if job.state is not JobState.STARTING:  # it is on its way out already
+        state.put(replace(job, started_at=event.at, first_started_at=first))
+        return
+    state.put(
+        replace(
+            job,
+            started_at=event.at,
+            first_started_at=first,
+            state=JobState.RUNNING,
+            since=event.at,
+            say="",
+        )
+    )
 
 
 def _progressed(state: Tables, event: events.Progressed) -> None:

@@ -47,6 +47,7 @@ class Ledger:
         self.everywhere = [True] * len(plant.sites)
         self.heard_all_at = -math.inf  # when all of them were last heard at once
         self.mute: set[int] = set()
+        self.unvouched: set[int] = set(range(count))  # these, and what was never read
         self.mute_of_site: list[set[int]] = [set() for _ in plant.sites]
         # Metered resources that draw more than this share of their cap: only these can be over it.
         self.nearly_full: set[int] = set()
@@ -120,6 +121,7 @@ class Ledger:
         self.drawn_at[resource] = at
         if resource in self.mute:
             self.set_mute(resource, is_mute=False)
+        self.unvouched.discard(resource)
         self.touched.add(resource)
         order = self.read_order[self.plant.site_number_of_resource[resource]]
         order.pop(resource, None)
@@ -149,6 +151,7 @@ class Ledger:
         there = self.mute_of_site[self.plant.site_number_of_resource[resource]]
         if is_mute:
             self.mute.add(resource)
+            self.unvouched.add(resource)
             there.add(resource)
         else:
             self.mute.discard(resource)

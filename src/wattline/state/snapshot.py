@@ -40,6 +40,7 @@ class Snapshot:
         "_ledger",
         "_millicpus",
         "_promised",
+        "_silent_seconds",
         "_state",
         "_version",
         "_zones",
@@ -58,6 +59,7 @@ class Snapshot:
         self._state = state
         self._ledger = state.ledger
         self._version = state.version
+        self._silent_seconds = at - state.ledger.heard_all_at  # since all sites were heard
         self._claimed: dict[int, int] = {}
         self._gpus: dict[int, int] = {}
         self._millicpus: dict[int, int] = {}
@@ -80,15 +82,15 @@ class Snapshot:
 
     @property
     def restless(self) -> list[str]:
-        """Jobs that the last decision wants looked at again, by name."""
+        """Jobs that the last decision wants looked at again, in no order."""
         holding = self._state.holding
-        return sorted([job_id for job_id in self._state.restless if job_id in holding])
+        return [job_id for job_id in self._state.restless if job_id in holding]
 
     @property
     def changed(self) -> list[str]:
-        """Jobs that hold a claim and have changed since the last decision, by name."""
+        """Jobs that hold a claim and have changed since the last decision, in no order."""
         holding = self._state.holding
-        return sorted([job_id for job_id in self._state.changed if job_id in holding])
+        return [job_id for job_id in self._state.changed if job_id in holding]
 
     @property
     def touched_resources(self) -> set[int]:
@@ -101,6 +103,10 @@ class Snapshot:
     def may_be_over(self, margin: float) -> set[int] | None:
         """All resources that can draw more than their cap less a margin; None: any may."""
         return self._ledger.nearly_full if margin <= 1.0 - NEARLY_FULL_FRACTION else None
+
+    def may_be_unread(self, max_age_seconds: float) -> set[int] | None:
+        """All resources whose reading may be too old to be believed; None: any may."""
+        return self._ledger.unvouched if self._silent_seconds <= max_age_seconds else None
 
     def jobs_on(self, resource: int) -> Iterable[str]:
         return self._ledger.jobs_on[resource]
@@ -171,14 +177,14 @@ class Snapshot:
     def _are_all_heard(self, max_age_seconds: float) -> bool:
         """Whether every site vouched for its meters lately enough."""
         ledger = self._ledger
-        if self.at - ledger.heard_all_at <= max_age_seconds:
+        if self._silent_seconds <= max_age_seconds:
             return True
         return all(self.at - ledger.heard(site) <= max_age_seconds for site in range(len(ledger.heard_at)))
 
     def _vouch(self, max_age_seconds: float) -> None:
         """Find out which sites vouched for their meters lately enough."""
         ledger = self._ledger
-        if self.at - ledger.heard_all_at <= max_age_seconds:
+        if self._silent_seconds <= max_age_seconds:
             self._fresh = (max_age_seconds, ledger.everywhere)
             return
         sites = range(len(ledger.heard_at))
@@ -279,7 +285,8 @@ class Snapshot:
         if laid:
             used += laid
         if ledger.metered[resource]:
-            if self.is_read(resource, max_age_seconds):
+            vouched = self._silent_seconds <= max_age_seconds and resource not in ledger.unvouched
+            if vouched or self.is_read(resource, max_age_seconds):
                 drawn = ledger.drawn[resource] + laid if laid < 0 else ledger.drawn[resource]
             else:
                 drawn = float(self.plant.resources[resource].worst)
@@ -312,6 +319,8 @@ class Snapshot:
     def is_read(self, resource: int, max_age_seconds: float) -> bool:
         """Whether a draw was read, or vouched for, lately enough to be believed."""
         ledger = self._ledger
+        if self._silent_seconds <= max_age_seconds and resource not in ledger.unvouched:
+            return True
         read_at = ledger.drawn_at[resource]
         if read_at is None:
             return False

@@ -37,7 +37,8 @@ class State(Tables):
     def fold(self, events: Iterable[Event]) -> None:
         """Let each event change what it changes; late and repeated ones change nothing."""
         for event in events:
-            self.at = max(self.at, event.at)
+            if event.at > self.at:
+                self.at = event.at
             FOLDS[type(event)](self, event)
         self.version += 1
 

@@ -97,7 +97,7 @@ class Tables:
             insort(queue, key)
         elif state in HOLDING:
             self.holding[job_id] = None
-            if before is None or _standing(before) != _standing(job):
+            if before is None or before.state is not state or _standing(before) != _standing(job):
                 self.changed[job_id] = None
         elif state is JobState.PAUSED:
             self.paused[job_id] = None
@@ -228,7 +228,7 @@ def _awaits_return(job: Job) -> bool:
 
 def _standing(job: Job) -> tuple[object, ...]:
     """What of a job makes a decision look at it anew."""
-    return (job.state, job.attempt, job.rung, job.power_fraction, job.asked, job.clear_since)
+    return (job.attempt, job.rung, job.power_fraction, job.asked, job.clear_since)
 
 
 def waiting_key(job: Job) -> tuple[float, float, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
+
 from wattline.twin.workload import Arrival
 
 
@@ -18,8 +20,7 @@ class Losses:
     pause: float = 0.0
 
 
-@dataclass(slots=True, eq=False)
-class Progress:
+class Progress(msgspec.Struct, eq=False):
     """One job over all its attempts. Work is in seconds at full speed."""
 
     arrival: Arrival
@@ -30,8 +31,7 @@ class Progress:
     saved_site: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     """One job on its nodes. Its rate is constant between changes."""
 
     job: str

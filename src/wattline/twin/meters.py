@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from random import Random
 
 from wattline.state import Plant, ResourceKind
-from wattline.twin.truth import Truth
+from wattline.twin.truth import Touched, Truth
 from wattline.twin.truth.lots import draw_lot
 
 Told = tuple[str, str, float | None]  # subject, quantity, value; None: this meter cannot be read
@@ -24,7 +24,7 @@ _WATTS_OF = {
     ResourceKind.SUPPLY: "supply_watts",
     ResourceKind.LOOP: "loop_heat_watts",
 }
-_STATED = frozenset({"supply_celsius", "flow_fraction", "cap_watts"})  # set points and caps: not measured
+_STATED = frozenset({"supply_celsius", "flow_fraction"})  # set points: not measured
 # What counts as moved.
 _CAP_FRACTION = 0.01
 _COOLANT_KELVIN = 0.5
@@ -52,23 +52,30 @@ class Meters:
         self._outages = None if exact else _Outages(plant, seed, truth.now)
         self._late_seconds = 0.0 if exact else _LATE_SECONDS
         self._quantities = [_WATTS_OF.get(resource.kind) for resource in plant.resources]
-        self._bands_watts = [
+        self._carriers = [
+            truth.carrier(number) if quantity else None for number, quantity in enumerate(self._quantities)
+        ]
+        self._bands_watts = [_CAP_FRACTION * resource.cap for resource in plant.resources]
+        self._gpu_bands_watts = [
             _GPU_LIMIT_FRACTION * spot.node.device.limit_watts
             if spot.node.device and spot.node.gpus
             else None
             for spot in plant.spots
         ]
+        self._subjects = [_subject(plant, (_NODE, node)) for node in range(len(plant.spots))]
         # As last told, without the noise; nan: not told.
         self._watts = [math.nan] * len(plant.resources)
         self._die_celsius = [math.nan] * len(plant.spots)
         self._gpu_watts = [math.nan] * len(plant.spots)
-        self._others: dict[tuple[int, str], float] = {}  # what loops, caps and links have said
+        self._caps_watts = [resource.cap for resource in plant.resources]
+        self._others: dict[tuple[int, str], float] = {}  # what loops and links have said
         self._hall_celsius: dict[int, float] = {}  # a loop's coolant when all its nodes were last looked at
         self._full: dict[int, None] = {}
         self._urgent: set[int] = set()
-        self._changed: deque[tuple[float, list[int], list[int]]] = deque()
-        self._again: deque[tuple[float, _Meter]] = deque()
-        self._again_at: dict[_Meter, float] = {}
+        self._changed: deque[tuple[float, Touched]] = deque()
+        self._again: deque[tuple[float, Touched]] = deque()
+        self._again_at: list[float] = [-math.inf] * len(plant.spots)
+        self._loops_again_at: dict[int, float] = {}
         self._again_seconds = max(truth.settling_seconds(loop) for loop in plant.loop_of_resource)
         self._take_touched(-math.inf)
 
@@ -83,7 +90,7 @@ class Meters:
         for number in self._truth.uncalm_loops():
             resources[number] = None
             nodes |= dict.fromkeys(self._truth.nodes_on(number))
-        for number in sorted(resources):
+        for number in resources:
             self._look_at_resource(number, nodes, at, told)
         for node in nodes:
             self._look_at_node(node, at, told)
@@ -103,8 +110,8 @@ class Meters:
         if self._urgent:
             if self._changed:
                 return max(at, self._changed[-1][0])
-            loads = [self._truth.resource_load(number) for number in self._urgent]
-            if any(watts > cap_watts for watts, cap_watts in loads):
+            carriers = [self._carriers[number] for number in self._urgent]
+            if any(carrier is not None and carrier.watts > carrier.cap_watts for carrier in carriers):
                 return at + _URGENT_SECONDS
         return math.inf
 
@@ -114,61 +121,65 @@ class Meters:
         return min(heads, default=math.inf)
 
     def _take_touched(self, at: float) -> None:
-        truth, touched = self._truth, self._truth.drain_touched()
+        touched = self._truth.drain_touched()
         if not touched.resources and not touched.nodes:
             return
-        self._changed.append((at + self._late_seconds, touched.resources, touched.nodes))
+        self._changed.append((at + self._late_seconds, touched))
+        carriers, urgent = self._carriers, self._urgent
         for number in touched.resources:
-            if self._quantities[number] is not None:
-                watts, cap_watts = truth.resource_load(number)
-                if watts > _URGENT_FRACTION * cap_watts > 0.0:
-                    self._urgent.add(number)
-                else:
-                    self._urgent.discard(number)
+            carrier = carriers[number]
+            if carrier is None:
+                continue
+            if carrier.watts > _URGENT_FRACTION * carrier.cap_watts > 0.0:
+                urgent.add(number)
+            elif urgent:
+                urgent.discard(number)
 
     def _due(self, at: float) -> tuple[dict[int, None], dict[int, None]]:
         """Resources and nodes to look at now. Temperatures move on after a change, so they have two turns."""
         resources, nodes = dict(self._full), dict[int, None]()
-        later_at = at + self._again_seconds
         while self._changed and self._changed[0][0] <= at:
-            _, moved_resources, moved_nodes = self._changed.popleft()
-            for number in moved_resources:
-                resources[number] = None
-                if number in self._plant.loop_of_resource:
-                    self._look_again(later_at, (_RESOURCE, number))
-            for node in moved_nodes:
-                nodes[node] = None
-                self._look_again(later_at, (_NODE, node))
+            _, touched = self._changed.popleft()
+            resources |= touched.resources
+            nodes |= touched.nodes
+            self._look_again(at + self._again_seconds, touched)
+        again_at, loops_again_at = self._again_at, self._loops_again_at
         while self._again and self._again[0][0] <= at:
-            due_at, meter = self._again.popleft()
-            if self._again_at[meter] == due_at:  # not touched since
-                (nodes if meter[0] == _NODE else resources)[meter[1]] = None
+            due_at, touched = self._again.popleft()
+            # Only what was not touched since.
+            nodes |= {node: None for node in touched.nodes if again_at[node] == due_at}
+            resources |= {loop: None for loop in touched.resources if loops_again_at.get(loop) == due_at}
         return resources, nodes
 
-    def _look_again(self, later_at: float, meter: _Meter) -> None:
-        self._again_at[meter] = later_at
-        self._again.append((later_at, meter))
+    def _look_again(self, at: float, touched: Touched) -> None:
+        for node in touched.nodes:
+            self._again_at[node] = at
+        for number in touched.resources:
+            if number in self._plant.loop_of_resource:
+                self._loops_again_at[number] = at
+        self._again.append((at, touched))
 
     def _look_at_resource(self, number: int, nodes: dict[int, None], at: float, told: list[Told]) -> None:
-        resource, quantity = self._plant.resources[number], self._quantities[number]
-        if quantity is None:
-            if resource.kind is ResourceKind.LINK:
+        carrier, quantity = self._carriers[number], self._quantities[number]
+        if carrier is None or quantity is None:
+            if self._plant.kinds[number] is ResourceKind.LINK:
                 self._look_at_link(number, told)
             return
-        watts, cap_watts = self._truth.resource_load(number)
-        if resource.kind is ResourceKind.LOOP:
+        watts, cap_watts = carrier.watts, carrier.cap_watts
+        if number in self._plant.loop_of_resource:
             self._look_at_loop(number, nodes, at, told)
-        elif int(cap_watts) != self._others.get((number, "cap_watts"), resource.cap):
-            self._tell(number, "cap_watts", float(int(cap_watts)), 0.0, told)
+        elif int(cap_watts) != self._caps_watts[number]:
+            self._caps_watts[number] = int(cap_watts)
+            told.append((self._plant.resources[number].name, "cap_watts", float(int(cap_watts))))
         is_full = watts > _FULL_FRACTION * cap_watts > 0.0
         if is_full:
             self._full[number] = None
-        else:
+        elif self._full:
             self._full.pop(number, None)
-        moved = not abs(watts - self._watts[number]) <= _CAP_FRACTION * resource.cap
+        moved = not abs(watts - self._watts[number]) <= self._bands_watts[number]
         if (moved or is_full) and not self._is_out((_RESOURCE, number)):
             self._watts[number] = watts
-            told.append((resource.name, quantity, self._read_off(quantity, watts)))
+            told.append((self._plant.resources[number].name, quantity, self._read_off(quantity, watts)))
 
     def _look_at_link(self, number: int, told: list[Told]) -> None:
         """A link and each class of its traffic, which are numbered apart and change together."""
@@ -211,17 +222,16 @@ class Meters:
         return self._outages is not None and meter in self._outages.out
 
     def _look_at_node(self, node: int, at: float, told: list[Told]) -> None:
-        band_watts = self._bands_watts[node]
+        band_watts = self._gpu_bands_watts[node]
         if band_watts is None or self._is_out((_NODE, node)):
             return
         celsius, watts = self._truth.node_celsius(node, at), self._truth.node_gpu_watts(node)
-        subject = _subject(self._plant, (_NODE, node))
         if not abs(celsius - self._die_celsius[node]) <= _DIE_KELVIN:
             self._die_celsius[node] = celsius
-            told.append((subject, "gpu_celsius", self._read_off("gpu_celsius", celsius)))
+            told.append((self._subjects[node], "gpu_celsius", self._read_off("gpu_celsius", celsius)))
         if not abs(watts - self._gpu_watts[node]) <= band_watts:
             self._gpu_watts[node] = watts
-            told.append((subject, "gpu_watts", self._read_off("gpu_watts", watts)))
+            told.append((self._subjects[node], "gpu_watts", self._read_off("gpu_watts", watts)))
 
     def _tell(self, number: int, quantity: str, value: float, band: float, told: list[Told]) -> None:
         """What else is said of a resource, where it moved by more than a band."""

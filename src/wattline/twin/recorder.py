@@ -25,9 +25,9 @@ class Recorder:
         if self._timeline is None:
             return
         for column, feed in enumerate(self._timeline.layout.feeds):
-            watts, cap_watts = self._truth.resource_load(feed.resource)
-            self._timeline.note_watts(column, at, watts)
-            self._timeline.note_cap(column, cap_watts)
+            carrier = self._truth.carrier(feed.resource)
+            self._timeline.note_watts(column, at, carrier.watts)
+            self._timeline.note_cap(column, carrier.cap_watts)
 
     def move(self, at: float) -> None:
         """Time goes on to `at`; what a cell that ends by then shows is sampled first."""

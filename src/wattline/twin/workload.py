@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from wattline.physics.draw_lots import predict_draw_utilisation
 from wattline.state import JobRequest
@@ -23,8 +24,7 @@ SAVED_EVERY_SECONDS = 0.5 * SECONDS_PER_HOUR
 SAVED_BYTES_PER_GPU = 8e9
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """A job on its way: when it comes, what it asks for, what it truly does."""
 
     at: float

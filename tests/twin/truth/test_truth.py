@@ -44,10 +44,10 @@ def test_only_what_a_start_reaches_is_touched() -> None:
     truth.drain_touched()
     truth.load("job", [(5, 8)], 1.0, 1.0, 10.0)
     touched = truth.drain_touched()
-    assert touched.nodes == [5]
+    assert list(touched.nodes) == [5]
     names = {plant.resources[number].name for number in touched.resources}
     assert names == {"north/feed-a", "north/loop", "north/r2"}
-    assert truth.drain_touched().nodes == []
+    assert not truth.drain_touched().nodes
 
 
 def test_in_calm_conditions_nothing_happens_by_itself() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +33,7 @@ PACKED = struct.Struct("=ddddiiiii")
 _AT_ONCE = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceJob:
+class TraceJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it was recorded."""
 
     name: str  # unique in the trace; where the format has no names: its kind and its line

@@ -3,9 +3,10 @@
 from wattline.twin.truth.energy import EnergyTally, SiteEnergy
 from wattline.twin.truth.incident import Incident, IncidentKind, Touched
 from wattline.twin.truth.ports import Surroundings
-from wattline.twin.truth.truth import Truth
+from wattline.twin.truth.truth import Carrier, Truth
 
 __all__ = [
+    "Carrier",
     "EnergyTally",
     "Incident",
     "IncidentKind",

@@ -89,11 +89,9 @@ class Conditions:
         for name in self._concerned["link"]:
             left = self._schedule.effects("link", name, lambda fault: fault.bandwidth)
             self._link_left[name] = min(left, default=1.0)
-            floor.touched_resources.update(
-                number
-                for number, resource in enumerate(self._plant.resources)
-                if resource.kind is ResourceKind.LINK and resource.name.rsplit(":", 1)[0] == name
-            )
+            for number, resource in enumerate(self._plant.resources):
+                if resource.kind is ResourceKind.LINK and resource.name.rsplit(":", 1)[0] == name:
+                    floor.touched_resources[number] = None
 
     def _change_hour(self, at: float) -> None:
         for loop in self._floor.loops.values():
@@ -143,8 +141,8 @@ def _set_flow(floor: Floor, loop: TrueLoop, flow_fraction: float, at: float) -> 
     loop.set_flow(flow_fraction)
     for node in loop.nodes:
         floor.drive(node)
-        floor.touched_nodes.add(node.number)
-    floor.touched_resources.add(loop.number)
+        floor.touched_nodes[node.number] = None
+    floor.touched_resources[loop.number] = None
     floor.unfollowed[loop] = None
 
 
@@ -152,5 +150,5 @@ def _set_supply(floor: Floor, loop: TrueLoop, celsius: float, at: float) -> None
     if celsius != loop.supply_celsius:
         loop.move(at)
         loop.set_supply(celsius)
-        floor.touched_resources.add(loop.number)
+        floor.touched_resources[loop.number] = None
         floor.unfollowed[loop] = None

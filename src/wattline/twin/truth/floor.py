@@ -30,8 +30,8 @@ class Floor:
         self.works: dict[str, Work] = {}
         self.unfollowed: dict[TrueLoop, None] = {}  # whose next crossing must be found anew
         self.uncalm: dict[TrueLoop, None] = {}  # where heat holds a node back, or will
-        self.touched_nodes: set[int] = set()
-        self.touched_resources: set[int] = set()
+        self.touched_nodes: dict[int, None] = {}  # both in the order in which they were
+        self.touched_resources: dict[int, None] = {}
         self.incidents: list[Incident] = []
         self.throttled_gpu_seconds = {LimitedBy.POWER: 0.0, LimitedBy.HEAT: 0.0}
         self.shutdowns = 0
@@ -85,7 +85,7 @@ class Floor:
         node.compute_watts = compute_watts
         self._carry(rack, added_watts, at)
         self.unfollowed[loop] = None
-        self.touched_nodes.add(node.number)
+        self.touched_nodes[node.number] = None
 
     def drive(self, node: TrueNode) -> None:
         """Where a node's own watts take its die, and how warm it may get around it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 
 class IncidentKind(StrEnum):
     PACE = "pace"  # jobs run faster or slower than before
@@ -25,9 +27,8 @@ class Incident:
     nodes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """What changed since it was last asked, by number."""
+class Touched(msgspec.Struct, frozen=True):
+    """What changed since it was last asked, by number, in the order in which it did."""
 
-    resources: list[int]
-    nodes: list[int]
+    resources: dict[int, None]
+    nodes: dict[int, None]

@@ -29,13 +29,12 @@ class TrueLoop:
         "_kelvin_per_watt",
         "_nominal",
         "at",
-        "capacity_watts",
+        "cap_watts",
         "coolant_celsius",
         "coolant_seconds",
         "die_seconds",
         "film",
         "flow_fraction",
-        "heat_watts",
         "lagged_celsius",
         "least_room",
         "limited",
@@ -48,6 +47,7 @@ class TrueLoop:
         "steady_celsius",
         "stopped",
         "supply_celsius",
+        "watts",
     )
 
     def __init__(self, number: int, loop: Loop, nominal: ThermalParameters, at: float) -> None:
@@ -61,7 +61,7 @@ class TrueLoop:
         self.rooms: list[dict[TrueNode, None]] = [{} for _ in range(_ROOMS)]
         self.least_room = _ROOMS - 1
         self.most_rise_kelvin = 0.0
-        self.heat_watts = 0.0
+        self.watts = 0.0
         self.supply_celsius = self.steady_celsius = loop.supply_celsius
         self.at = at
         self.set_flow(1.0)
@@ -70,7 +70,7 @@ class TrueLoop:
     def set_flow(self, flow_fraction: float) -> None:
         """Dies follow their coolant otherwise from now on, so all of them must have been moved to now."""
         self.flow_fraction = flow_fraction
-        self.capacity_watts = predict_capacity_watts(self.loop.capacity_watts, flow_fraction)
+        self.cap_watts = predict_capacity_watts(self.loop.capacity_watts, flow_fraction)
         self.stopped = is_stopped(flow_fraction)
         self.film = self._nominal.resistance(flow_fraction) / self._nominal.kelvin_per_watt
         self.die_seconds = self._nominal.resistance(flow_fraction) * self._nominal.joules_per_kelvin
@@ -93,16 +93,16 @@ class TrueLoop:
 
     def add_heat(self, watts: float) -> None:
         """From now on; the loop must have been moved to now."""
-        self.heat_watts += watts
+        self.watts += watts
         if self.stopped:
-            self.steady_celsius = inf if self.heat_watts > 0.0 else self.coolant_celsius
+            self.steady_celsius = inf if self.watts > 0.0 else self.coolant_celsius
         else:
-            self.steady_celsius = self.supply_celsius + self.heat_watts * self._kelvin_per_watt
+            self.steady_celsius = self.supply_celsius + self.watts * self._kelvin_per_watt
 
     @property
     def kelvin_per_second(self) -> float:
         """How fast the coolant warms when nothing carries its heat away."""
-        return self.heat_watts / self._joules_per_kelvin
+        return self.watts / self._joules_per_kelvin
 
     def shape(self, seconds: float) -> tuple[float, float]:
         """What every die does in so long: the part it follows, and what the coolant's own move adds."""

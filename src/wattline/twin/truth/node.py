@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import exp
 
+import msgspec
+
 from wattline.facility import Rack
 from wattline.physics import LimitedBy
 from wattline.physics.recirculation import predict_recirculation_kelvin
@@ -100,8 +102,7 @@ class TrueNode:
         return loop.lagged_after(at - loop.at) + self.rack.lagged_rise_after(at) + self.excess_after(at)
 
 
-@dataclass(slots=True, eq=False)
-class Load:
+class Load(msgspec.Struct, eq=False):
     """A job's part on one node."""
 
     work: Work
@@ -111,8 +112,7 @@ class Load:
     watts: float  # of its GPUs and their part of the box
 
 
-@dataclass(slots=True, eq=False)
-class Work:
+class Work(msgspec.Struct, eq=False):
     """One job as it runs: how hard, how fast, and what it has used."""
 
     key: str
@@ -120,7 +120,7 @@ class Work:
     utilisation: float
     cap_fraction: float
     at: float
-    loads: list[Load] = field(default_factory=list)
+    loads: list[Load] = msgspec.field(default_factory=list)
     gpus: int = 0
     watts: float = 0.0
     joules: float = 0.0

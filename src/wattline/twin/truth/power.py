@@ -34,7 +34,7 @@ def derate(floor: Floor, breaker: Breaker, left: float, at: float) -> None:
 
 def rewire(floor: Floor, breaker: Breaker, at: float) -> None:
     """Find anew who carries each rack under a supply, or the rack that the breaker belongs to."""
-    floor.touched_resources.add(breaker.number)
+    floor.touched_resources[breaker.number] = None
     for rack in floor.racks.values():
         if rack.breaker is breaker or _hangs_on(rack, breaker):
             _feed(floor, rack, at)
@@ -78,7 +78,7 @@ def _feed(floor: Floor, rack: TrueRack, at: float) -> None:
         breaker.watts += rack.breaker.watts * share
     for breaker in dict(before) | dict(carriers):
         breaker.look(at)
-        floor.touched_resources.add(breaker.number)
+        floor.touched_resources[breaker.number] = None
     if not before:
         _light(floor, rack, at)
 

@@ -13,14 +13,18 @@ from wattline.errors import UsageError, WattlineError
 from wattline.physics import LimitedBy
 from wattline.spec.faults import Fault
 from wattline.state import Plant
+from wattline.twin.truth.breaker import Breaker
 from wattline.twin.truth.build import build_floor
 from wattline.twin.truth.conditions import Conditions
 from wattline.twin.truth.energy import EnergyTally
 from wattline.twin.truth.heat import find_next_crossing_at
 from wattline.twin.truth.incident import Incident, Touched
+from wattline.twin.truth.loop import TrueLoop
 from wattline.twin.truth.lots import Lots
 from wattline.twin.truth.node import Load, Work
 from wattline.twin.truth.ports import Surroundings
+
+Carrier = Breaker | TrueLoop  # what carries watts up to a cap
 
 # Real GPUs exceed their rating by a tenth; more than this is a mistake in the workload.
 _MOST_UTILISATION = 1.2
@@ -129,8 +133,10 @@ class Truth:
 
     def next_change_at(self) -> float:
         """When something next happens by itself; infinite where nothing will."""
-        self._follow()
-        return self.now if self._floor.incidents else self._floor.agenda.next_at()
+        floor = self._floor
+        if floor.unfollowed:
+            self._follow()
+        return self.now if floor.incidents else floor.agenda.next_at()
 
     @property
     def will_recover(self) -> bool:
@@ -155,30 +161,27 @@ class Truth:
     def drain_touched(self) -> Touched:
         """Resources and nodes whose watts, heat or caps changed since last drained."""
         floor = self._floor
-        resources, nodes = floor.touched_resources, sorted(floor.touched_nodes)
+        resources, nodes = floor.touched_resources, floor.touched_nodes
         for number in nodes:
-            rack = floor.nodes[number].rack
-            resources.add(floor.nodes[number].loop.number)
-            resources.add(rack.breaker.number)
-            resources.update([breaker.number for breaker, _ in rack.carriers])
-        floor.touched_resources, floor.touched_nodes = set(), set()
-        return Touched(sorted(resources), nodes)
+            node = floor.nodes[number]
+            rack = node.rack
+            resources[node.loop.number] = resources[rack.breaker.number] = None
+            for breaker, _ in rack.carriers:
+                resources[breaker.number] = None
+        floor.touched_resources, floor.touched_nodes = {}, {}
+        return Touched(resources, nodes)
 
     def resource_watts(self, resource: int) -> float:
         """What a rack or supply carries; a loop's heat."""
-        return self.resource_load(resource)[0]
+        return self.carrier(resource).watts
 
     def resource_cap_watts(self, resource: int) -> float:
         """What a rack or supply may carry now, or a loop may take with the flow that is left."""
-        return self.resource_load(resource)[1]
+        return self.carrier(resource).cap_watts
 
-    def resource_load(self, resource: int) -> tuple[float, float]:
-        """Both: what it carries and what it may carry."""
-        breaker = self._floor.breakers.get(resource)
-        if breaker is not None:
-            return breaker.watts, 0.0 if breaker.tripped else breaker.usable_watts * breaker.left
-        loop = self._floor.loops[resource]
-        return loop.heat_watts, loop.capacity_watts
+    def carrier(self, resource: int) -> Carrier:
+        """What carries it: read only, and always as it is now."""
+        return self._floor.breakers.get(resource) or self._floor.loops[resource]
 
     def link_fraction(self, link: str) -> float:
         """What faults leave of a link."""
@@ -200,8 +203,10 @@ class Truth:
 
     def uncalm_loops(self) -> list[int]:
         """Loops on which heat holds some node back, or will if nothing changes."""
-        self._follow()
-        return [loop.number for loop in self._floor.uncalm]
+        floor = self._floor
+        if floor.unfollowed:
+            self._follow()
+        return [loop.number for loop in floor.uncalm] if floor.uncalm else []
 
     def nodes_on(self, resource: int) -> list[int]:
         return [node.number for node in self._floor.loops[resource].nodes]
@@ -244,15 +249,14 @@ class Truth:
     def _follow(self) -> None:
         """Find anew when a die next reaches a limit, on loops where something changed."""
         floor = self._floor
-        if floor.unfollowed:
-            for loop in floor.unfollowed:
-                crossing_at = find_next_crossing_at(floor, loop)
-                floor.agenda.set(loop.slot, crossing_at)
-                if loop.limited or crossing_at < math.inf:
-                    floor.uncalm[loop] = None
-                else:
-                    floor.uncalm.pop(loop, None)
-            floor.unfollowed.clear()
+        for loop in floor.unfollowed:
+            crossing_at = find_next_crossing_at(floor, loop)
+            floor.agenda.set(loop.slot, crossing_at)
+            if loop.limited or crossing_at < math.inf:
+                floor.uncalm[loop] = None
+            else:
+                floor.uncalm.pop(loop, None)
+        floor.unfollowed.clear()
 
     def _come_to(self, at: float) -> None:
         """Nothing may have been due before."""
