@@ -19,7 +19,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
+
+import msgspec
 
 from bench.decisions import enlarge
 from wattline.facility import Facility
@@ -60,7 +63,7 @@ def philly(scale: float, copies: int = 1, most_jobs: int | None = None) -> Calla
     def repeated() -> Iterator[TraceJob]:
         for job in trace.jobs:
             for copy in range(copies):
-                yield replace(job, name=f"{job.name}-{copy}")
+                yield msgspec.structs.replace(job, name=f"{job.name}-{copy}")
 
     return lambda: arrivals_of(repeated(), BEGINS_AT, 0)
 
@@ -71,13 +74,12 @@ def million(jobs: int, scale: float) -> Callable[[], Iterator[Arrival]]:
     month_seconds = trace.jobs[len(trace.jobs) - 1].arrives_seconds
 
     def repeated() -> Iterator[TraceJob]:
-        for number in range(jobs):
-            turn, place = divmod(number, len(trace.jobs))
-            job = trace.jobs[place]
-            arrives = job.arrives_seconds + turn * month_seconds
-            yield replace(job, name=f"{job.name}-{turn}", arrives_seconds=arrives)
+        for turn in count():
+            for job in trace.jobs:
+                arrives = job.arrives_seconds + turn * month_seconds
+                yield msgspec.structs.replace(job, name=f"{job.name}-{turn}", arrives_seconds=arrives)
 
-    return lambda: arrivals_of(repeated(), BEGINS_AT, 0)
+    return lambda: arrivals_of(islice(repeated(), jobs), BEGINS_AT, 0)
 
 
 def metered_copies(copies: int) -> Facility:

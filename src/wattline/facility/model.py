@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from wattline.enums import plain_members
 from wattline.facility.devices import Device
 
 
+@plain_members
 class CoolingKind(StrEnum):
     """How heat leaves a rack."""
 
@@ -18,6 +20,7 @@ class CoolingKind(StrEnum):
     IMMERSION = "immersion"
 
 
+@plain_members
 class TrafficClass(StrEnum):
     """Traffic is shaped apart, so that control is never starved by checkpoints."""
 

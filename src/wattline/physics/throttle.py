@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wattline.enums import plain_members
 from wattline.facility import Device
 from wattline.physics.power import least_cap_fraction, predict_speed
 
@@ -12,6 +13,7 @@ SLOWDOWN_SPEED = 0.5  # hardware slowdown halves the clocks
 SHUTDOWN_HYSTERESIS_KELVIN = 10.0  # how much cooler before a device that went off comes back; assumed
 
 
+@plain_members
 class HeatState(StrEnum):
     """What a device does about its own heat."""
 
@@ -20,6 +22,7 @@ class HeatState(StrEnum):
     SHUTDOWN = "shutdown"
 
 
+@plain_members
 class LimitedBy(StrEnum):
     NONE = "none"
     POWER = "power"

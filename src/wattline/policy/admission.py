@@ -92,10 +92,12 @@ class _Loosened:
     will not before more is loosened.
     """
 
-    __slots__ = ("_draft", "_known", "_policy", "_pools")
+    __slots__ = ("_draft", "_headroom", "_known", "_pools", "_rooms")
 
     def __init__(self, draft: Snapshot, policy: Policy) -> None:
-        self._draft, self._policy = draft, policy
+        self._draft = draft
+        self._headroom = headroom_of(draft, policy.thresholds)
+        self._rooms = Rooms.of(draft, policy.thresholds)
         self._pools = draft.loosened_pools(policy.thresholds.reading_max_age)
         self._known: dict[float | None, dict[int, int]] = {}  # the biggest job that may fit, by pool
 
@@ -118,9 +120,7 @@ class _Loosened:
             known[pool] = min(known[pool], self._room(request, pool).most_above)
 
     def _room(self, request: JobRequest, pool: int) -> Room:
-        draft, thresholds = self._draft, self._policy.thresholds
-        headroom = headroom_of(draft, thresholds)
-        return Rooms.of(draft, thresholds).room(draft, headroom, request, pool)
+        return self._rooms.room(self._draft, self._headroom, request, pool)
 
 
 class _Head(msgspec.Struct):

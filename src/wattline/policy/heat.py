@@ -150,6 +150,15 @@ class Coolness:
             return None
         return steady / limit
 
+    def judge(self, node: int, gpu_watts: float, loop_watts: float) -> Verdict | None:
+        """What `judge_heat` says of a node that surely stays below its limit; None where it may not."""
+        if self.share(node, gpu_watts, loop_watts) is None:
+            return None
+        spot = self._snapshot.plant.spots[node]
+        cooling = self._snapshot.plant.bays[spot.bay].cooling
+        steady, limit = self._steady[cooling, gpu_watts, loop_watts]
+        return _allow(self._request, spot.rack.loop, limit, steady)
+
     def _look_up(self, cooling: int, gpu_watts: float, loop_watts: float) -> tuple[float, float]:
         snapshot, known = self._snapshot, self._snapshot.plant.coolings[cooling]
         limit = limit_celsius(self._request, known.device)
@@ -232,19 +241,13 @@ def judge_heat(
 
 
 def _judge_forecast(request: JobRequest, forecast: HeatForecast) -> Verdict:
-    numbers = {"limit_celsius": forecast.limit_celsius}
-    if forecast.steady_celsius is not None:
-        numbers["predicted_celsius"] = round(forecast.steady_celsius, 2)
     seconds = forecast.seconds_to_throttle
     short_job = request.max_duration_seconds if request.thermal is Thermal.LOW else None
     if seconds is None or (short_job is not None and seconds > short_job):
-        return Verdict(
-            rule="heat.throttle",
-            subject=forecast.loop,
-            outcome=Outcome.ALLOW,
-            job=request.job,
-            numbers=numbers,
-        )
+        return _allow(request, forecast.loop, forecast.limit_celsius, forecast.steady_celsius)
+    numbers = {"limit_celsius": forecast.limit_celsius}
+    if forecast.steady_celsius is not None:
+        numbers["predicted_celsius"] = round(forecast.steady_celsius, 2)
     if forecast.steady_celsius is not None and forecast.steady_celsius > forecast.limit_celsius:
         numbers["short_by_celsius"] = round(forecast.steady_celsius - forecast.limit_celsius, 2)
     if forecast.unread_seconds is not None:
@@ -260,6 +263,15 @@ def _judge_forecast(request: JobRequest, forecast: HeatForecast) -> Verdict:
         numbers["now_celsius"] = round(forecast.now_celsius, 2)
     numbers["throttles_after_minutes"] = round(seconds / 60, 3)
     return Verdict.wait("heat.throttle", forecast.loop, change=f"{forecast.loop} cools", **numbers)
+
+
+def _allow(request: JobRequest, loop: str, limit_celsius: float, steady_celsius: float | None) -> Verdict:
+    numbers = {"limit_celsius": limit_celsius}
+    if steady_celsius is not None:
+        numbers["predicted_celsius"] = round(steady_celsius, 2)
+    return Verdict(
+        rule="heat.throttle", subject=loop, outcome=Outcome.ALLOW, job=request.job, numbers=numbers
+    )
 
 
 def say_unread(forecast: HeatForecast) -> str:

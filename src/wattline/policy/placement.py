@@ -60,7 +60,7 @@ def choose_place(
     pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
     fitting = 0
     for each, pool in pools:
-        if only is not None and pool not in only:
+        if (only is not None and pool not in only) or search.is_known_full(pool):
             continue
         cost = each * hours
         if fitting >= _ENOUGH or search.best_score <= cost:
@@ -71,6 +71,8 @@ def choose_place(
         # Where nothing fits, that is worked out in full: nobody has to look here again until it changes.
         if not tried and request.gpus <= room.sums()[1] and spreads:
             search.weigh_gangs(pool, cost, carried=True)
+        elif not tried and request.gpus > room.most:
+            search.note_full(pool)
         fitting += tried
     if search.best:
         place = search.place(search.best)
@@ -91,8 +93,10 @@ class _Search:
     """One search for a place: what is asked, what is free, and the best and the closest so far."""
 
     __slots__ = (
+        "_changes",
         "_closest_distance",
         "_coolness",
+        "_full",
         "_headroom",
         "_is_team",
         "_near",
@@ -119,11 +123,25 @@ class _Search:
         self._is_team = request.project in policy.teams
         self._headroom: Headroom = headroom_of(snapshot, policy.thresholds)
         self._rooms = Rooms.of(snapshot, policy.thresholds)
+        self._full = self._rooms.full(request, power_fraction)
+        self._changes = snapshot.site_changes(policy.thresholds.reading_max_age)
         self._coolness = Coolness(snapshot, request, policy.thresholds)
         self.best: Nodes = ()
         self.best_score = math.inf
         self.closest: Nodes = ()
         self._closest_distance = math.inf
+
+    def is_known_full(self, pool: int) -> bool:
+        """Whether a job no bigger than this one was found not to fit, and nothing has changed there since."""
+        found = self._full.get(pool)
+        if found is None or self._changes is None or self._request.gpus < found[1]:
+            return False
+        return self._changes[self._snapshot.plant.site_of_pool[pool]] == found[0]
+
+    def note_full(self, pool: int) -> None:
+        if self._changes is not None:
+            changes = self._changes[self._snapshot.plant.site_of_pool[pool]]
+            self._full[pool] = (changes, self._request.gpus)
 
     def room(self, pool: int) -> Room:
         return self._rooms.room(self._snapshot, self._headroom, self._request, pool, self._power_fraction)
@@ -228,10 +246,19 @@ class _Search:
         snapshot, policy, request = self._snapshot, self._policy, self._request
         claim = claim_of(request, place, snapshot.plant, self._power_fraction)
         verdicts = judge_claim(snapshot, claim, policy.thresholds, request.job)
-        verdicts += judge_heat(snapshot, request, claim, policy.thresholds)
+        verdicts += self._judge_heat(claim)
         if self._is_team:
             verdicts += judge_budget(snapshot, request, place, self._power_fraction, policy)
         return tuple(verdicts)
+
+    def _judge_heat(self, claim: Claim) -> list[Verdict]:
+        if len(claim.nodes) == 1 and claim.gpu_watts:  # most jobs, and most of those stay cool
+            node = claim.nodes[0][0]
+            added = dict(claim.amounts)[self._snapshot.plant.spots[node].loop_resource]
+            cool = self._coolness.judge(node, claim.gpu_watts, added)
+            if cool is not None:
+                return [cool]
+        return judge_heat(self._snapshot, self._request, claim, self._policy.thresholds)
 
     def _carries(self, amounts: Iterable[tuple[int, int]]) -> bool:
         headroom = self._headroom

@@ -93,18 +93,16 @@ def _judge(snapshot: Snapshot, headroom: Headroom, resource: int, amount: float,
 def judge_claim(snapshot: Snapshot, claim: Claim, thresholds: Thresholds, job: str = "") -> list[Verdict]:
     """A verdict of everything that is short, and of the tightest of each kind that is not."""
     headroom, kinds = headroom_of(snapshot, thresholds), snapshot.plant.kinds
-    short: list[tuple[int, int]] = []
+    verdicts: list[Verdict] = []
     tightest: dict[ResourceKind, tuple[float, int, int]] = {}
     for resource, amount in claim.amounts:
         left = headroom[resource] - amount
         if left < 0:
-            short.append((resource, amount))
+            verdicts.append(_judge(snapshot, headroom, resource, float(amount), job))
         elif amount > 0:
             kind = kinds[resource]
-            known = tightest.get(kind)
-            if known is None or left < known[0]:
+            if kind not in tightest or left < tightest[kind][0]:
                 tightest[kind] = (left, resource, amount)
-    fitting = [(resource, amount) for _, resource, amount in tightest.values()]
-    return [
-        _judge(snapshot, headroom, resource, float(amount), job) for resource, amount in (*short, *fitting)
-    ]
+    for _, resource, amount in tightest.values():
+        verdicts.append(_judge(snapshot, headroom, resource, float(amount), job))
+    return verdicts

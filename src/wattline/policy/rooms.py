@@ -151,14 +151,18 @@ class Room:
         return int(watts / self._watts + _ROUNDING) if self._watts > 0.0 and watts < math.inf else _ANY
 
 
+Full = dict[int, tuple[int, int]]  # by pool: changes at its site, and how many GPUs it did not carry then
+
+
 class Rooms:
     """The room of every pool that was asked for; kept with the state."""
 
-    __slots__ = ("_known", "_plant", "thresholds")
+    __slots__ = ("_full", "_known", "_plant", "thresholds")
 
     def __init__(self, plant: Plant, thresholds: Thresholds) -> None:
         self._plant, self.thresholds = plant, thresholds
         self._known: dict[tuple[int, float | None, float], Room] = {}
+        self._full: dict[tuple[float | None, float], Full] = {}
 
     @staticmethod
     def of(snapshot: Snapshot, thresholds: Thresholds) -> Rooms:
@@ -185,6 +189,16 @@ class Rooms:
             watts = self._added_watts(request, pool, power_fraction)
             known = self._known[key] = Room(self._plant, pool, watts)
         known.look(snapshot, headroom, stamp)
+        return known
+
+    def full(self, request: JobRequest, power_fraction: float) -> Full:
+        """Pools that were found full for such GPUs: a large facility is mostly full of them."""
+        key = (limit_of_each(request), power_fraction)
+        known = self._full.get(key)
+        if known is None:
+            if len(self._full) >= _MOST_KEPT:
+                self._full.clear()
+            known = self._full[key] = {}
         return known
 
     def _added_watts(self, request: JobRequest, pool: int, power_fraction: float) -> float:

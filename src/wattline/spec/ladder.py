@@ -10,6 +10,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from wattline import units
+from wattline.enums import plain_members
 from wattline.spec.expression import compile_expression
 from wattline.spec.quantities import Name
 
@@ -23,6 +24,7 @@ PRESSURE_VARIABLES = (
 )
 
 
+@plain_members
 class RungKind(StrEnum):
     """The ways a job can give way, mildest first."""
 

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from wattline import units
+from wattline.enums import plain_members
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
 from wattline.spec.gates import check_gate
 from wattline.spec.ladder import Ladder
@@ -41,6 +42,7 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+@plain_members
 class Locality(StrEnum):
     """How far apart a job's GPUs may be, nearest first."""
 
@@ -53,6 +55,7 @@ class Locality(StrEnum):
     ANY = "any"
 
 
+@plain_members
 class Thermal(StrEnum):
     """How hot and how long a job runs."""
 
@@ -61,6 +64,7 @@ class Thermal(StrEnum):
     HIGH = "high"
 
 
+@plain_members
 class Priority(StrEnum):
     LOW = "low"
     NORMAL = "normal"

@@ -6,9 +6,11 @@ from enum import StrEnum
 
 import msgspec
 
+from wattline.enums import plain_members
 from wattline.state.verdict import Verdict
 
 
+@plain_members
 class ActionKind(StrEnum):
     START = "start"
     REFUSE = "refuse"

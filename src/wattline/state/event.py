@@ -10,11 +10,13 @@ from enum import StrEnum
 
 import msgspec
 
+from wattline.enums import plain_members
 from wattline.state.request import JobRequest
 
 SCHEMA_VERSION = 1
 
 
+@plain_members
 class Ending(StrEnum):
     """How an attempt ended."""
 

@@ -6,12 +6,14 @@ from enum import StrEnum
 
 import msgspec
 
+from wattline.enums import plain_members
 from wattline.state.action import Action, Place
 from wattline.state.event import Ending, Usage
 from wattline.state.request import JobRequest
 from wattline.state.verdict import Verdict
 
 
+@plain_members
 class JobState(StrEnum):
     BLOCKED = "blocked"  # a phase before it has not succeeded yet
     WAITING = "waiting"

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wattline.enums import plain_members
 from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, TrafficClass
 
 
+@plain_members
 class ResourceKind(StrEnum):
     RACK = "power.rack"
     SUPPLY = "power.supply"

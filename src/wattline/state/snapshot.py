@@ -258,6 +258,14 @@ class Snapshot:
         at = 0.0 if self._fresh[1][site] or not ledger.metered_site[site] else self.at
         return (ledger.site_changes[site], self._laid.get(site, 0), too_old, at)
 
+    def site_changes(self, max_age_seconds: float) -> list[int] | None:
+        """Counts what changed at each site: with the same count there is no more room than there was.
+
+        None where that is not known: something is laid over, or a site does not vouch for its meters.
+        """
+        is_plain = not self._laid and self._silent_seconds <= max_age_seconds
+        return self._ledger.site_changes if is_plain else None
+
     def rack_changes(self, rack: int) -> int:
         """Counts what changed in a rack; another number wherever something is laid over it."""
         return self._ledger.rack_changes[rack] if rack not in self._claimed else -next(_LAYS)

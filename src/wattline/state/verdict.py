@@ -6,9 +6,11 @@ from enum import StrEnum
 
 import msgspec
 
+from wattline.enums import plain_members
 from wattline.units import format_named, unit_of
 
 
+@plain_members
 class Outcome(StrEnum):
     """From good to final."""
 

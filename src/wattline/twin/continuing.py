@@ -7,7 +7,8 @@ caps that were lowered and loops that lack flow stay so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+import msgspec
 
 from wattline.spec.faults import Fault, Moment
 from wattline.state import HOLDING, Action, ActionKind, Ending, Job, JobState, Plant, State
@@ -53,7 +54,7 @@ class ContinuedWorld(TwinWorld):
             return
         attempt.batch_fraction = job.in_flight_fraction
         self._change(attempt)
-        progress.arrival = replace(arrival, work_seconds=arrival.work_seconds * attempt.rate)
+        progress.arrival = msgspec.structs.replace(arrival, work_seconds=arrival.work_seconds * attempt.rate)
         self._plan_end(attempt)
         if job.state is JobState.PAUSING:
             self._save(attempt, "pause")

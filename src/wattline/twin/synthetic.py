@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from random import Random
+
+import msgspec
 
 from wattline.errors import UsageError
 from wattline.spec.scenario import Workload
@@ -59,7 +61,7 @@ def drive(arrivals: Iterable[Arrival], workload: Workload, seed: int) -> Iterato
     for arrival in arrivals:
         draw = Random(f"drive/{seed}/{arrival.request.run}")  # noqa: S311 - runs must repeat
         lots = draw.random(), draw.random()
-        yield replace(
+        yield msgspec.structs.replace(
             arrival,
             utilisation=_between(workload.utilisation, lots[0], arrival.utilisation),
             saved_every_seconds=_between(workload.saves, lots[1], arrival.saved_every_seconds),

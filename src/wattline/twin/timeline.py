@@ -21,6 +21,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from wattline.enums import plain_members
 from wattline.twin.layout import Layout
 from wattline.units import SECONDS_PER_HOUR
 
@@ -30,6 +31,7 @@ _UNSEEN = -np.inf  # the highest of nothing
 Column = NDArray[np.float64]
 
 
+@plain_members
 class Count(IntEnum):
     """What is counted over the whole facility."""
 

@@ -71,7 +71,9 @@ def test_a_link_is_left_with_what_its_fault_says() -> None:
     assert truth.link_fraction("wan") == 1.0
     run_until(truth, 10.0)
     assert truth.link_fraction("wan") == 0.2
-    assert list(truth.drain_touched().resources) == [plant.resource_number[f"wan:{each}"] for each in TrafficClass]
+    assert list(truth.drain_touched().resources) == [
+        plant.resource_number[f"wan:{each}"] for each in TrafficClass
+    ]
 
 
 def test_the_weather_wakes_only_when_a_supply_changes() -> None:

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 import msgspec
 
+from wattline.enums import plain_members
 
+
+@plain_members
 class IncidentKind(StrEnum):
     PACE = "pace"  # jobs run faster or slower than before
     OFF = "off"  # nodes went off, and what ran there is lost
