@@ -4,16 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check format bench soak clean
+.PHONY: help demo test check format bench bench-checkpoint soak clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[control,plots]'
+	@$(PIP) install --editable '.[control,plots,s3]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
@@ -42,6 +42,13 @@ bench: $(VENV)/.ready-dev  ## the figures in docs/benchmarks.md
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.validation
 	$(BIN)/python -m bench.twin
+
+bench-checkpoint: $(VENV)/.ready-dev  ## checkpoints beside ZipNN, borg, torch, rclone and rsync; some of it needs root
+	$(BIN)/python -m bench.checkpoint_sizes
+	$(BIN)/python -m bench.checkpoint_stops
+	$(BIN)/python -m bench.checkpoint_faults
+	$(BIN)/python -m bench.cadence
+	$(BIN)/python -m bench.poor_link
 
 soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
 	$(BIN)/python bench/kill_points.py --points 200

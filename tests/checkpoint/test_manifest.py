@@ -8,9 +8,26 @@ import pytest
 from blake3 import blake3
 
 from wattline.checkpoint import CheckpointError, NewerSchemaError
+from wattline.checkpoint.chunks import Chunk, Pack, Table
 from wattline.checkpoint.manifest import Manifest, read_manifest, write_manifest
 
-MANIFEST = Manifest(step=3, epoch=2, lineage={"run": "r1"}, tensors_bytes=0, tree={"dict": {}})
+PACK = Pack("packs/a", 100, "a" * 64)
+MANIFEST = Manifest(
+    step=3,
+    epoch=2,
+    saved_at=1.5,
+    parent="b" * 64,
+    lineage={"run": "r1"},
+    table=Table(
+        {PACK.name: PACK},
+        {
+            "c" * 64: Chunk(PACK.name, 0, 60, 80, 4, "raw", None),
+            "d" * 64: Chunk(PACK.name, 60, 40, 80, 4, "delta-planes", "c" * 64),
+        },
+    ),
+    tree={"dict": {}},
+)
+NO_TABLE: dict[str, object] = {"packs": [], "chunks": {}}
 
 
 def sealed(**fields: object) -> bytes:
@@ -44,7 +61,7 @@ def test_space_that_json_would_ignore_shows_as_well() -> None:
 
 def test_a_newer_schema_is_told_apart_from_damage() -> None:
     with pytest.raises(
-        NewerSchemaError, match=r"schema 7 and this version of wattline reads up to 1"
+        NewerSchemaError, match=r"schema 7 and this version of wattline reads up to 2"
     ) as caught:
         read_manifest(sealed(schema=7, tensors=[]))
     assert caught.value.hint is not None
@@ -55,24 +72,36 @@ def test_a_newer_schema_is_told_apart_from_damage() -> None:
     "change",
     [
         {"schema": 0},
-        {"schema": "1"},
+        {"schema": 1},
+        {"schema": "2"},
         {"step": -1},
         {"step": 1.5},
         {"epoch": None},
-        {"tensors_bytes": True},
+        {"saved_at": float("nan")},
+        {"saved_at": None},
+        {"parent": 3},
         {"lineage": {"run": 1}},
         {"lineage": []},
     ],
     ids=str,
 )
 def test_a_sealed_manifest_is_still_not_believed(change: dict[str, object]) -> None:
-    good = {"schema": 1, "step": 1, "epoch": 0, "lineage": {}, "tensors_bytes": 0, "tree": None}
+    good = {
+        "schema": 2,
+        "step": 1,
+        "epoch": 0,
+        "saved_at": 0.0,
+        "parent": None,
+        "lineage": {},
+        "table": NO_TABLE,
+        "tree": None,
+    }
     read_manifest(sealed(**good))
     with pytest.raises(CheckpointError, match="manifest"):
         read_manifest(sealed(**{**good, **change}))
 
 
 def test_nesting_that_would_exhaust_the_parser_is_refused() -> None:
-    body = b'{"schema":1,"tree":' + b"[" * 200_000 + b"]" * 200_000
+    body = b'{"schema":2,"tree":' + b"[" * 200_000 + b"]" * 200_000
     with pytest.raises(CheckpointError, match="not JSON"):
         read_manifest(body + b',"blake3":"' + blake3(body).hexdigest().encode() + b'"}\n')

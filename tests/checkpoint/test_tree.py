@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from wattline.checkpoint import CheckpointError
-from wattline.checkpoint.tree import Array, TensorReference, decode, encode
+from wattline.checkpoint.tensors import Array, TensorReference
+from wattline.checkpoint.tree import decode, encode
 
 
-def refuse_arrays(array: Array) -> TensorReference:
+def refuse_arrays(array: Array, place: str) -> TensorReference:
     raise AssertionError("no array was expected")
 
 
-def refuse_references(reference: TensorReference) -> Array:
+def refuse_references(reference: object, place: str) -> Array:
     raise AssertionError("no tensor was expected")
 
 
@@ -46,9 +47,7 @@ def test_a_value_is_written_so_that_any_json_reader_holds_it_exactly(value: obje
         {1.5: "key"},
         {True: "key"},
         np.array([object()]),
-        np.array(["text"]),
         np.zeros(2, dtype=[("a", "f4")]),
-        np.zeros(2, dtype=np.longdouble),
         np.ma.masked_array([1, 2], mask=[True, False]),
         b"bytes",
         {1, 2},
@@ -90,7 +89,7 @@ def test_a_node_of_no_known_kind_is_refused(node: object) -> None:
         decode(node, refuse_references)
 
 
-GOOD = {"dtype": "<f4", "shape": [2, 3], "offset": 0, "nbytes": 24, "blake3": "00"}
+GOOD = {"dtype": "<f4", "shape": [2, 3], "chunks": ["00"]}
 
 
 @pytest.mark.parametrize(
@@ -98,24 +97,21 @@ GOOD = {"dtype": "<f4", "shape": [2, 3], "offset": 0, "nbytes": 24, "blake3": "0
     [
         {"dtype": "|O"},
         {"dtype": "O"},
-        {"dtype": "<f16"},
+        {"dtype": "<f3"},
+        {"dtype": "<M8[fortnight]"},
+        {"dtype": "<f4\n"},
         {"dtype": ["<f4"]},
-        {"shape": [2, -3], "nbytes": -24},
-        {"shape": [2, 4]},
+        {"shape": [2, -3]},
         {"shape": [2, True]},
         {"shape": [1] * 33},
         {"shape": 6},
-        {"shape": [10**30], "nbytes": 24},
-        {"offset": -1},
-        {"nbytes": 2**62},
+        {"chunks": "00"},
+        {"chunks": [None]},
         {"extra": 1},
-        {"blake3": None},
     ],
     ids=str,
 )
-def test_a_tensor_reference_whose_sizes_disagree_is_refused_before_anything_is_allocated(
-    change: dict[str, object],
-) -> None:
+def test_a_tensor_reference_of_the_wrong_kind_is_refused(change: dict[str, object]) -> None:
     TensorReference.from_node(GOOD)
     with pytest.raises(CheckpointError):
         TensorReference.from_node({**GOOD, **change})

@@ -114,3 +114,21 @@ def test_what_cannot_be_told_from_the_command_is_not_held_against_it(tmp_path: P
 
 def test_a_command_that_no_shell_could_read_fails(tmp_path: Path) -> None:
     assert outcomes(checked(tmp_path, phases=phases("echo 'half")))["entry p0"] == "fail"
+
+
+def test_a_site_that_the_facility_does_not_have_holds_no_replicas(tmp_path: Path) -> None:
+    pipeline = Pipeline.model_validate(
+        {
+            "pipeline": "p",
+            "model": "m",
+            "owner": "o",
+            "project": "q",
+            "phases": {"train": {"run": "true", "checkpoint": {"replicate_to": ["zurich", "frankfrut"]}}},
+        }
+    )
+    policy = Policy.model_validate({})
+    found = preflight(pipeline, policy, tmp_path, sites=["zurich", "frankfurt"])
+    (failed,) = [check for check in found.checks if check.outcome == "fail"]
+    assert "replicate_to names frankfrut" in failed.message
+    assert "did you mean frankfurt?" in failed.message
+    assert preflight(pipeline, policy, tmp_path).passed

@@ -10,7 +10,7 @@ from cli.running import Desk, assert_nothing_is_left, assert_nothing_runs, end, 
 _MOMENTS = {
     "while preparing": "runs/*/prepare/1/started.json",
     "when training has just started": "runs/*/train/1/started.json",
-    "after a checkpoint": "sites/*/checkpoints/*/train/step-*",
+    "after a checkpoint": "sites/*/checkpoints/*/train/checkpoints/step-*",
     "while evaluating": "runs/*/evaluate/1/started.json",
     "when all phases have ended": "runs/*/evaluate/1/result.json",
     "while releasing": "releases/small/staging",
@@ -35,7 +35,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(desk: Desk, moment: str) 
 def test_a_run_that_was_killed_while_it_resumed_goes_on_too(desk: Desk) -> None:
     desk.training(steps=15, seconds=0.1)
     process = desk.start()
-    wait_until(lambda: desk.found("sites/*/checkpoints/*/train/step-*"), process)
+    wait_until(lambda: desk.found("sites/*/checkpoints/*/train/checkpoints/step-*"), process)
     kill(process)
     again = desk.start("--resume")
     wait_until(lambda: desk.found("runs/*/train/2/started.json"), again)

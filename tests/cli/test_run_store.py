@@ -83,7 +83,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(desk: Desk, small_disk: Path
     assert ran.code == 3
     assert "no room left on its disk" in ran.err
     assert "free space on the disk" in ran.err
-    assert desk.found("sites/*/checkpoints/*/train/step-*")
+    assert desk.found("sites/*/checkpoints/*/train/checkpoints/step-*")
     (big,) = desk.home.glob("runs/*/train/1/work/out/big")
     big.unlink()
     again = desk.run("--resume")

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from wattline.checkpoint import StaleEpochError, list_checkpoints, save
+from wattline.checkpoint import LocalStore, StaleEpochError, list_checkpoints, save
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live import Home, hash_data
@@ -120,11 +120,11 @@ def test_a_job_that_moves_finds_its_newest_checkpoint_there_and_fences_the_old_a
     tmp_path: Path,
 ) -> None:
     site = Site(tmp_path, {"checkpoint": {}})
-    origin = site.home.checkpoints("there", "r1", "train")
+    origin = LocalStore(site.home.checkpoints("there", "r1", "train"))
     for step in (1, 2):
         save(origin, {"weights": np.full(3, step)}, step=step, epoch=1)
     site.lay_out(2, site="here", from_site="there")
-    target = site.home.checkpoints("here", "r1", "train")
+    target = LocalStore(site.home.checkpoints("here", "r1", "train"))
     assert [entry.step for entry in list_checkpoints(target)] == [2]
     with pytest.raises(StaleEpochError):
         save(target, {"weights": np.zeros(3)}, step=3, epoch=1)
@@ -175,8 +175,8 @@ def test_a_checkpoint_comes_over_a_link_only_while_it_carries_something(tmp_path
         place=Place("here", (("here/n1", 0),)),
         from_site="there",
     )
-    save(site.home.checkpoints("there", "r1", "train"), {"weights": [1, 2, 3]}, step=7, epoch=1)
-    arrived = site.home.checkpoints("here", "r1", "train")
+    save(LocalStore(site.home.checkpoints("there", "r1", "train")), {"weights": [1, 2, 3]}, step=7, epoch=1)
+    arrived = LocalStore(site.home.checkpoints("here", "r1", "train"))
     source = site.goods.source(site.documents)
     with pytest.raises(UnavailableError, match="carries nothing now"):
         prepare(site.home, site.goods, source, site.job, action, (), 0.0)

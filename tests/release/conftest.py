@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wattline.checkpoint import save
+from wattline.checkpoint import LocalStore, save
 from wattline.release import (
     Artifact,
     Attempt,
@@ -83,7 +83,7 @@ def keep_run(root: Path, objects: ObjectStore) -> RunFacts:
     bundle = bundle_source(write_source(root / "team"), objects, exclude=["data/corpus.txt"])
     outputs = capture_outputs(root / "results", objects)
     digests = {file.path: file.sha256 for file in bundle.files}
-    checkpoint = save(root / "checkpoints", {"w": np.arange(9)}, step=240, epoch=2)
+    checkpoint = save(LocalStore(root / "checkpoints"), {"w": np.arange(9)}, step=240, epoch=2)
     metrics = {"accuracy": 0.93, "loss": 1.5}
     return RunFacts(
         run_id="run-7",

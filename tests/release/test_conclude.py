@@ -76,7 +76,13 @@ class Ended:
     def release(self, at: float) -> list[Event]:
         state = self.hall.state
         return release_run(
-            state, state.runs["r1"], objects=self.objects, goods=self.goods, shelf=self.shelf, at=at
+            state,
+            state.runs["r1"],
+            home=self.home,
+            objects=self.objects,
+            goods=self.goods,
+            shelf=self.shelf,
+            at=at,
         )
 
     def conclude(self) -> tuple[str, str]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wattline.checkpoint import save
+from checkpoint.damage import packs
+from wattline.checkpoint import LocalStore, save
 from wattline.release import Lineage, Link, RunFacts, build_manifest, trace_lineage
 from wattline.store import ObjectStore
 
@@ -114,13 +115,15 @@ def test_the_checkpoint_is_read_if_it_is_still_there(
     manifest: str, objects: ObjectStore, checkpoints: Path
 ) -> None:
     assert find(trace_lineage(manifest, objects), "checkpoint").outcome == "not kept"
-    path = checkpoints / "step-00000240.e2"
-    before = alter(path / "tensors.bin", 3)
+    store = LocalStore(checkpoints)
+    (pack,) = packs(store, "step-00000240.e2")
+    before = alter(pack, 3)
     assert find(trace_lineage(manifest, objects, checkpoints=checkpoints), "checkpoint").outcome == "altered"
-    (path / "tensors.bin").write_bytes(before)
-    path.rename(checkpoints / "aside")
+    pack.write_bytes(before)
+    assert find(trace_lineage(manifest, objects, checkpoints=checkpoints), "checkpoint").outcome == "verified"
+    store.delete("checkpoints/step-00000240.e2")
     assert find(trace_lineage(manifest, objects, checkpoints=checkpoints), "checkpoint").outcome == "not kept"
-    save(checkpoints, {"w": "another run's"}, step=240, epoch=2)
+    save(store, {"w": "another run's"}, step=240, epoch=2)
     assert find(trace_lineage(manifest, objects, checkpoints=checkpoints), "checkpoint").outcome == "altered"
 
 

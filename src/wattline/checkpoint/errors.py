@@ -6,7 +6,6 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from wattline.errors import WattlineError
 
@@ -29,17 +28,17 @@ class StaleEpochError(CheckpointError):
 class Rejected:
     """A checkpoint that was passed over, and why."""
 
-    path: Path
+    name: str
     why: str
 
 
 class NothingUsableError(CheckpointError):
     """There are checkpoints, and every one of them is damaged."""
 
-    def __init__(self, root: Path, rejected: tuple[Rejected, ...]) -> None:
+    def __init__(self, address: str, rejected: tuple[Rejected, ...]) -> None:
         reasons = "; ".join(one.why for one in rejected)
         super().__init__(
-            f"{root}: none of {len(rejected)} checkpoints can be used: {reasons}",
+            f"{address}: none of {len(rejected)} checkpoints can be used: {reasons}",
             hint="copy one from another site, or move these away to start from the beginning",
         )
         self.rejected = rejected

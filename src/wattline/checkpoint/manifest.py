@@ -8,15 +8,17 @@ newer than itself from one that is damaged.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blake3 import blake3
 
+from wattline.checkpoint.chunks import Table
 from wattline.checkpoint.errors import CheckpointError
 
-SCHEMA = 1
+SCHEMA = 2
 MAX_MANIFEST_BYTES = 64 * 2**20
 
 
@@ -26,12 +28,18 @@ class NewerSchemaError(CheckpointError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a checkpoint holds: `tree` is the node that `tree.decode` reads."""
+    """What a checkpoint holds: `tree` is the node that `tree.decode` reads, `table` says where tensors lie.
+
+    `parent` is the hash of the manifest that was the newest when this one was written; nothing depends on
+    it.
+    """
 
     step: int
     epoch: int
+    saved_at: float
+    parent: str | None
     lineage: Mapping[str, str]
-    tensors_bytes: int
+    table: Table
     tree: Any
 
 
@@ -41,8 +49,10 @@ def write_manifest(manifest: Manifest) -> tuple[bytes, str]:
         "schema": SCHEMA,
         "step": manifest.step,
         "epoch": manifest.epoch,
+        "saved_at": manifest.saved_at,
+        "parent": manifest.parent,
         "lineage": dict(manifest.lineage),
-        "tensors_bytes": manifest.tensors_bytes,
+        "table": manifest.table.to_node(),
         "tree": manifest.tree,
     }
     body = json.dumps(fields, separators=(",", ":"), allow_nan=False)[:-1].encode("ascii")
@@ -71,6 +81,11 @@ def read_manifest(raw: bytes) -> tuple[Manifest, str]:
     schema = fields.get("schema")
     if type(schema) is not int or schema < 1:
         raise CheckpointError(f"the manifest has schema {str(schema)[:40]!r}")
+    if schema < SCHEMA:
+        raise CheckpointError(
+            f"the manifest has schema {schema}, which this version of wattline no longer reads",
+            hint="restore it with the version that wrote it",
+        )
     if schema > SCHEMA:
         raise NewerSchemaError(
             f"the manifest has schema {schema} and this version of wattline reads up to {SCHEMA}",
@@ -80,11 +95,14 @@ def read_manifest(raw: bytes) -> tuple[Manifest, str]:
 
 
 def _checked(fields: dict[str, Any]) -> Manifest:
-    numbers = {name: fields.get(name) for name in ("step", "epoch", "tensors_bytes")}
-    for name, number in numbers.items():
-        if type(number) is not int or number < 0:
-            raise CheckpointError(f"the manifest has {name} {str(number)[:40]!r}")
-    lineage = fields.get("lineage")
+    for name in ("step", "epoch"):
+        if type(fields.get(name)) is not int or fields[name] < 0:
+            raise CheckpointError(f"the manifest has {name} {str(fields.get(name))[:40]!r}")
+    saved_at, parent, lineage = fields.get("saved_at"), fields.get("parent"), fields.get("lineage")
+    if type(saved_at) is not float or not math.isfinite(saved_at):
+        raise CheckpointError(f"the manifest was saved at {str(saved_at)[:40]!r}")
+    if parent is not None and not isinstance(parent, str):
+        raise CheckpointError(f"the manifest has parent {str(parent)[:40]!r}")
     if not isinstance(lineage, dict) or not all(isinstance(value, str) for value in lineage.values()):
         raise CheckpointError("the manifest's lineage is not a mapping of strings")
     if "tree" not in fields:
@@ -92,8 +110,10 @@ def _checked(fields: dict[str, Any]) -> Manifest:
     return Manifest(
         step=fields["step"],
         epoch=fields["epoch"],
+        saved_at=saved_at,
+        parent=parent,
         lineage=lineage,
-        tensors_bytes=fields["tensors_bytes"],
+        table=Table.from_node(fields.get("table")),
         tree=fields["tree"],
     )
 

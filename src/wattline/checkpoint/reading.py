@@ -2,204 +2,256 @@
 
 from __future__ import annotations
 
-import io
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from blake3 import blake3
 
-from wattline.checkpoint.errors import CheckpointError, NothingUsableError, Rejected
+from wattline.checkpoint.chunks import Table
+from wattline.checkpoint.codecs import decode as decode_chunk
+from wattline.checkpoint.errors import CheckpointError, NothingUsableError, Rejected, StorageError
 from wattline.checkpoint.manifest import MAX_MANIFEST_BYTES, Manifest, NewerSchemaError, read_manifest
-from wattline.checkpoint.repository import MANIFEST, TENSORS, checkpoint_name, list_checkpoints
-from wattline.checkpoint.tree import Array, TensorReference, decode
-
-CHUNK_BYTES = 4 * 2**20
+from wattline.checkpoint.repository import CHECKPOINTS, checkpoint_name, list_checkpoints
+from wattline.checkpoint.stores import Store
+from wattline.checkpoint.tensors import Array, Box, ShardedReference, TensorReference, pieces
+from wattline.checkpoint.tree import decode
 
 _Read = TypeVar("_Read")
+_MOST_TURNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """A verified checkpoint, and the newer ones that were passed over to reach it."""
 
-    path: Path
+    name: str
     step: int
     epoch: int
     lineage: Mapping[str, str]
     tree: Any
     digest: str
-    total_bytes: int
+    table: Table
+    raw_bytes: int
     rejected: tuple[Rejected, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCheckpoint:
-    """A checkpoint with its files held open: pruning cannot take it away from under its reader."""
+class Opened:
+    """A checkpoint whose manifest was read and holds together; its tensors were not looked at."""
 
-    path: Path
+    store: Store
+    name: str
     raw_manifest: bytes
     manifest: Manifest
     digest: str
-    tensors: io.BufferedReader
-
-    @property
-    def total_bytes(self) -> int:
-        return len(self.raw_manifest) + self.manifest.tensors_bytes
-
-    def close(self) -> None:
-        self.tensors.close()
 
 
-def restore(root: Path) -> Restored | None:
-    """The newest checkpoint that verifies; None when there is none at all."""
-    found = open_newest(root, read_tree)
-    if found is None:
-        return None
-    opened, tree, rejected = found
-    with closing(opened):
-        return Restored(
-            path=opened.path,
-            step=opened.manifest.step,
-            epoch=opened.manifest.epoch,
-            lineage=opened.manifest.lineage,
-            tree=tree,
-            digest=opened.digest,
-            total_bytes=opened.total_bytes,
-            rejected=rejected,
-        )
+def restore(store: Store, name: str | None = None) -> Restored | None:
+    """The newest checkpoint that verifies, or the one of this name; None when there is none at all."""
+    rejected: tuple[Rejected, ...] = ()
+    if name is not None:
+        opened = open_checkpoint(store, name)
+        tree = read_tree(opened)
+    else:
+        found = open_newest(store, read_tree)
+        if found is None:
+            return None
+        opened, tree, rejected = found
+    return Restored(
+        name=opened.name,
+        step=opened.manifest.step,
+        epoch=opened.manifest.epoch,
+        lineage=opened.manifest.lineage,
+        tree=tree,
+        digest=opened.digest,
+        table=opened.manifest.table,
+        raw_bytes=raw_bytes_of(opened.manifest),
+        rejected=rejected,
+    )
 
 
-def verify(path: Path) -> None:
-    """Read every byte and compare every hash; raises CheckpointError at the first that differs."""
-    with closing(open_checkpoint(path)) as opened:
-        verify_tensors(opened)
+def verify(store: Store, name: str, progress: Callable[[int], None] | None = None) -> None:
+    """Read every byte and compare every hash; raises CheckpointError at the first that differs.
+
+    `progress` is told of raw bytes as they are found good.
+    """
+    verify_tensors(open_checkpoint(store, name), progress)
 
 
 def open_newest(
-    root: Path, read: Callable[[OpenCheckpoint], _Read]
-) -> tuple[OpenCheckpoint, _Read, tuple[Rejected, ...]] | None:
-    """The newest checkpoint whose opening and reading find no fault, left open, with what was read."""
-    rejected: list[Rejected] = []
-    for entry in list_checkpoints(root):
-        with ExitStack() as stack:
+    store: Store, read: Callable[[Opened], _Read]
+) -> tuple[Opened, _Read, tuple[Rejected, ...]] | None:
+    """The newest checkpoint whose opening and reading find no fault, with what was read.
+
+    What is pruned while it is read is no damage: it is looked for again among what is there then.
+    """
+    for _ in range(_MOST_TURNS):
+        rejected: list[Rejected] = []
+        entries = list_checkpoints(store)
+        for entry in entries:
             try:
-                opened = stack.enter_context(closing(open_checkpoint(entry.path)))
-                result = read(opened)
-            except NewerSchemaError:
+                opened = open_checkpoint(store, entry.name)
+                return opened, read(opened), tuple(rejected)
+            except (NewerSchemaError, StorageError):  # good work may be there: do not fall back behind it
                 raise
             except CheckpointError as error:
-                rejected.append(Rejected(entry.path, error.message))
-                continue
-            stack.pop_all()
-            return opened, result, tuple(rejected)
+                rejected.append(Rejected(entry.name, error.message))
+        if {entry.name for entry in entries} <= {entry.name for entry in list_checkpoints(store)}:
+            break
     if rejected:
-        raise NothingUsableError(root, tuple(rejected))
+        raise NothingUsableError(store.address, tuple(rejected))
     return None
 
 
-def open_checkpoint(path: Path, *, named: bool = True) -> OpenCheckpoint:
-    """Open and check all but the tensors' hashes. A draft has no name of its own yet, hence `named`."""
-    with _faults_of(path), ExitStack() as stack:
-        with _open_regular(path / MANIFEST) as file:
-            raw = file.read(MAX_MANIFEST_BYTES + 1)
+def open_checkpoint(store: Store, name: str) -> Opened:
+    """Read the manifest and check that it holds together."""
+    with faults_of(store, name):
+        raw = store.read(CHECKPOINTS + name, 0, MAX_MANIFEST_BYTES + 1)
         if len(raw) > MAX_MANIFEST_BYTES:
             raise CheckpointError(f"the manifest is larger than {MAX_MANIFEST_BYTES} bytes")
         manifest, digest = read_manifest(raw)
-        if named and path.name != checkpoint_name(manifest.step, manifest.epoch):
+        if name != checkpoint_name(manifest.step, manifest.epoch):
             raise CheckpointError(f"the manifest is of step {manifest.step}, epoch {manifest.epoch}")
-        tensors = stack.enter_context(_open_regular(path / TENSORS))
-        size = os.fstat(tensors.fileno()).st_size
-        if size != manifest.tensors_bytes:
-            raise CheckpointError(f"{TENSORS} has {size} bytes instead of {manifest.tensors_bytes}")
-        stack.pop_all()
-        return OpenCheckpoint(path, raw, manifest, digest, tensors)
+        return Opened(store, name, raw, manifest, digest)
 
 
-def read_tree(opened: OpenCheckpoint) -> Any:
-    """The tree with its arrays, each verified as it is read."""
-    return _walk(opened, _read_array)
+def read_tree(opened: Opened) -> Any:
+    """The tree with its arrays, every chunk verified as it is read."""
+    with faults_of(opened.store, opened.name):
+        require_memory(raw_bytes_of(opened.manifest))
+        chunks = Chunks(opened.store, opened.manifest.table)
+        return decode(opened.manifest.tree, chunks.read_array)
 
 
-def verify_tensors(opened: OpenCheckpoint) -> None:
-    """The same walk without holding more than a chunk in memory."""
-    _walk(opened, _hash_array)
+def verify_tensors(opened: Opened, progress: Callable[[int], None] | None = None) -> None:
+    """Every chunk once, without holding more than a chain of them in memory."""
+    with faults_of(opened.store, opened.name):
+        table = opened.manifest.table
+        chunks = Chunks(opened.store, table)
+        decode(opened.manifest.tree, chunks.check_reference)
+        for digest, chunk in table.chunks.items():
+            chunks.fill(digest, memoryview(bytearray(chunk.raw_bytes)))
+            if progress is not None:
+                progress(chunk.raw_bytes)
 
 
-def _walk(
-    opened: OpenCheckpoint, read: Callable[[TensorReference, io.BufferedReader], tuple[Array, str]]
-) -> Any:
-    """Tensors must tile the file in the order of the tree: no gap escapes the hashes, none overlaps."""
-    position = 0
+def raw_bytes_of(manifest: Manifest) -> int:
+    """What a checkpoint's tensors take in memory."""
+    total = 0
 
-    def get(reference: TensorReference) -> Array:
-        nonlocal position
-        if reference.offset != position or position + reference.nbytes > opened.manifest.tensors_bytes:
-            raise CheckpointError(f"a tensor of {reference.nbytes} bytes does not lie at {position}")
-        position += reference.nbytes
-        array, digest = read(reference, opened.tensors)
-        if digest != reference.blake3:
+    def count(reference: TensorReference | ShardedReference, place: str) -> None:
+        del place
+        nonlocal total
+        total += reference.size_bytes
+
+    decode(manifest.tree, count)
+    return total
+
+
+class Chunks:
+    """The chunks of one checkpoint."""
+
+    def __init__(self, store: Store, table: Table) -> None:
+        self._store, self._table = store, table
+
+    def check_reference(self, reference: TensorReference | ShardedReference, place: str = "") -> None:
+        """The chunks of a tensor are there and make up its size."""
+        if isinstance(reference, ShardedReference):
+            for block in reference.tensors():
+                self.check_reference(block, place)
+            return
+        known = self._table.chunks
+        missing = next((digest for digest in reference.chunks if digest not in known), None)
+        if missing is not None:
+            raise CheckpointError(f"{place}: a tensor has a chunk {missing[:64]} that is not in the table")
+        size = sum(known[digest].raw_bytes for digest in reference.chunks)
+        if size != reference.size_bytes:
             raise CheckpointError(
-                f"the tensor at byte {reference.offset} is altered: its hash does not match"
+                f"{place}: a tensor of {reference.dtype} {reference.shape} has chunks of {size} bytes"
             )
+
+    def read_array(self, reference: TensorReference | ShardedReference, place: str) -> Array:
+        """A whole tensor."""
+        self.check_reference(reference, place)
+        if isinstance(reference, ShardedReference):
+            return self.read_box(reference, Box((0,) * len(reference.shape), reference.shape))
+        array = _new_array(reference.shape, reference.dtype)
+        flat = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
+        start = 0
+        for digest in reference.chunks:
+            size = self._table.chunks[digest].raw_bytes
+            self.fill(digest, flat[start : start + size])
+            start += size
         return array
 
-    with _faults_of(opened.path):
-        opened.tensors.seek(0)
-        tree = decode(opened.manifest.tree, get)
-        if position != opened.manifest.tensors_bytes:
-            raise CheckpointError(f"{opened.manifest.tensors_bytes - position} bytes belong to no tensor")
-    return tree
+    def read_box(self, reference: ShardedReference, box: Box) -> Array:
+        """A box of a tensor; bytes are one more dimension, for a chunk may end within a number."""
+        width = np.dtype(reference.dtype).itemsize
+        array = _new_array(box.shape, reference.dtype)
+        if not array.nbytes:
+            return array
+        target = array.reshape(-1).view(np.uint8).reshape(*box.shape, width)
+        wanted = Box((*box.offset, 0), (*box.shape, width))
+        for block in reference.blocks:
+            if block.box.overlap(box) is None:
+                continue
+            within = Box((*block.box.offset, 0), (*block.box.shape, width))
+            start = 0
+            for digest in block.chunks:
+                size = self._table.chunks[digest].raw_bytes
+                shares = [
+                    (at, piece, shared)
+                    for at, piece in pieces(start, start + size, within)
+                    if (shared := piece.overlap(wanted)) is not None
+                ]
+                if shares:
+                    raw = np.empty(size, dtype=np.uint8)
+                    self.fill(digest, raw.data)
+                    for at, piece, shared in shares:
+                        source = raw[at - start : at - start + piece.volume].reshape(piece.shape)
+                        target[shared.slices_in(wanted)] = source[shared.slices_in(piece)]
+                start += size
+        return array
+
+    def fill(self, digest: str, into: memoryview) -> None:
+        """The raw bytes of a chunk, verified."""
+        chunk = self._table.chunks[digest]
+        base = None
+        if chunk.base is not None:
+            base = memoryview(bytearray(chunk.raw_bytes))
+            self.fill(chunk.base, base)
+        stored = self._store.read(chunk.pack, chunk.at, chunk.stored_bytes)
+        if len(stored) != chunk.stored_bytes:
+            raise CheckpointError(f"{chunk.pack} ends before byte {chunk.at + chunk.stored_bytes}")
+        decode_chunk(chunk.codec, stored, into, chunk.width, base)
+        if blake3(into).hexdigest() != digest:
+            raise CheckpointError(f"{chunk.pack} is altered at byte {chunk.at}: the hash does not match")
 
 
-def _read_array(reference: TensorReference, file: io.BufferedReader) -> tuple[Array, str]:
+def _new_array(shape: tuple[int, ...], dtype: str) -> Array:
     try:
-        array = np.empty(reference.shape, dtype=reference.dtype)
+        return np.empty(shape, dtype=dtype)
     except (ValueError, MemoryError) as error:
-        raise CheckpointError(f"a tensor of shape {reference.shape} cannot be held: {error}") from error
-    digest = blake3()
-    flat = array.reshape(-1).view(np.uint8).data
-    for start in range(0, reference.nbytes, CHUNK_BYTES):
-        chunk = flat[start : start + CHUNK_BYTES]
-        _read_exactly(file, chunk)
-        digest.update(chunk)
-    return array, digest.hexdigest()
+        raise CheckpointError(f"a tensor of shape {shape} cannot be held: {error}") from error
 
 
-def _hash_array(reference: TensorReference, file: io.BufferedReader) -> tuple[Array, str]:
-    digest = blake3()
-    buffer = memoryview(bytearray(min(CHUNK_BYTES, reference.nbytes)))
-    for start in range(0, reference.nbytes, CHUNK_BYTES):
-        chunk = buffer[: min(CHUNK_BYTES, reference.nbytes - start)]
-        _read_exactly(file, chunk)
-        digest.update(chunk)
-    return np.empty(0), digest.hexdigest()
-
-
-def _read_exactly(file: io.BufferedReader, chunk: memoryview) -> None:
-    if file.readinto(chunk) != len(chunk):
-        raise CheckpointError(f"{TENSORS} ended early")
+def require_memory(size_bytes: int) -> None:
+    """A manifest may name any size; what cannot be held is not begun."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size_bytes > there:
+        raise CheckpointError(
+            f"it would take {size_bytes} bytes of memory, and this machine has {there}",
+            hint="restore it in parts, or on a larger machine",
+        )
 
 
 @contextmanager
-def _faults_of(path: Path) -> Iterator[None]:
+def faults_of(store: Store, name: str) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
-        raise type(error)(f"{path}: {error.message}", hint=error.hint) from error
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _open_regular(path: Path) -> io.BufferedReader:
-    """Neither a link out of the repository nor a pipe that would keep its reader waiting."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CheckpointError(f"{path.name} is not a regular file")
-    return os.fdopen(descriptor, "rb")
+        raise type(error)(f"{store.address}/{CHECKPOINTS}{name}: {error.message}", hint=error.hint) from error

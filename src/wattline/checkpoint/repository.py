@@ -1,117 +1,127 @@
-"""Repository: which checkpoints are in a directory, and whose turn is it to add one?
+"""Repository: which checkpoints does a store hold, and whose turn is it to add one?
 
-A checkpoint is `step-00000120.e3/`. Names that begin with a dot are not checkpoints: `.lock` is held (flock)
-around every change that others can see, `.fence` holds the lowest epoch that may still publish.
+A checkpoint is there when its manifest is: `checkpoints/step-00000120.e3`. `fence` says which epoch may
+publish, and which checkpoints of earlier ones were there when it began: what an old attempt publishes later
+does not count, even in a store that cannot keep it out.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
+import json
 import re
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from wattline.checkpoint.errors import CheckpointError, StaleEpochError, storage_errors
+from wattline.checkpoint.errors import CheckpointError, StaleEpochError
+from wattline.checkpoint.stores import MissingError, Store
 
-MANIFEST = "manifest.json"
-TENSORS = "tensors.bin"
+CHECKPOINTS = "checkpoints/"
+PACKS = "packs/"
+PARTS = "parts/"
 MAX_NUMBER = 2**63 - 1
-_NAME = re.compile(r"step-(\d{8,19})\.e(\d{1,19})")
+_FENCE = "fence"
+_MOST_FENCE_BYTES = 2**24
+_NAME = re.compile(r"step-(\d{8,19})\.e(\d{1,19})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A checkpoint by its name alone: nothing of it has been read or verified."""
 
-    path: Path
+    name: str
     step: int
     epoch: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    epoch: int
+    before: frozenset[str]  # names of earlier epochs that count
 
 
 def checkpoint_name(step: int, epoch: int) -> str:
-    """The directory's name; sorts by step for people."""
+    """Sorts by step for people."""
     for what, number in (("step", step), ("epoch", epoch)):
         if not 0 <= number <= MAX_NUMBER:
             raise CheckpointError(f"{what} {number} is not between 0 and {MAX_NUMBER}")
     return f"step-{step:08d}.e{epoch}"
 
 
-def list_checkpoints(root: Path) -> tuple[Entry, ...]:
+def list_checkpoints(store: Store) -> tuple[Entry, ...]:
     """Newest first: a later epoch owns the repository, so it goes before a higher step."""
-    try:
-        names = [path.name for path in root.iterdir()]
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise CheckpointError(f"{root}: cannot be listed: {error.strerror}") from error
+    fence = _read_fence(store)
+    entries = [entry for entry in _all_entries(store) if _counts(entry, fence)]
+    return tuple(sorted(entries, key=lambda entry: (entry.epoch, entry.step), reverse=True))
+
+
+def fence(store: Store, epoch: int) -> None:
+    """From now on only attempts of this epoch or a later one may publish here."""
+    checkpoint_name(0, epoch)
+    with store.exclusive():
+        current = _read_fence(store)
+        if current is not None and epoch <= current.epoch:
+            _require(store, current, epoch)
+            return
+        before = sorted(entry.name for entry in _all_entries(store) if _counts(entry, current))
+        store.put(_FENCE, json.dumps({"epoch": epoch, "before": before}).encode() + b"\n", replace=True)
+
+
+def require_current(store: Store, epoch: int) -> None:
+    """Raise when the repository has been fenced above this epoch."""
+    current = _read_fence(store)
+    if current is not None:
+        _require(store, current, epoch)
+
+
+def publish(store: Store, raw_manifest: bytes, *, step: int, epoch: int) -> str:
+    """Make it the checkpoint of its step, unless a newer epoch has fenced this one off meanwhile."""
+    name = checkpoint_name(step, epoch)
+    with store.exclusive():
+        require_current(store, epoch)
+        store.put(CHECKPOINTS + name, raw_manifest, replace=True)
+    require_current(store, epoch)  # where nobody can be kept out: it came too late, and does not count
+    return name
+
+
+def _all_entries(store: Store) -> Sequence[Entry]:
     entries = []
-    for name in names:
+    for stored in store.list(CHECKPOINTS):
+        name = stored.name.removeprefix(CHECKPOINTS)
         match = _NAME.fullmatch(name)
         if match is None:
             continue
         step, epoch = int(match[1]), int(match[2])
         if max(step, epoch) <= MAX_NUMBER and name == checkpoint_name(step, epoch):
-            entries.append(Entry(path=root / name, step=step, epoch=epoch))
-    return tuple(sorted(entries, key=lambda entry: (entry.epoch, entry.step), reverse=True))
+            entries.append(Entry(name=name, step=step, epoch=epoch, modified_at=stored.modified_at))
+    return entries
 
 
-@contextmanager
-def locked(root: Path) -> Iterator[None]:
-    """Hold the repository for a short change; the kernel lets go if the holder dies."""
-    descriptor = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _counts(entry: Entry, fence: _Fence | None) -> bool:
+    return fence is None or entry.epoch >= fence.epoch or entry.name in fence.before
 
 
-def fence(root: Path, epoch: int) -> None:
-    """From now on only attempts of this epoch or a later one may publish here."""
-    checkpoint_name(0, epoch)
-    with storage_errors(f"{root}: cannot be fenced at epoch {epoch}"):
-        root.mkdir(parents=True, exist_ok=True)
-        with locked(root):
-            require_current(root, epoch)
-            temporary = root / f".fence-{secrets.token_hex(8)}"
-            try:
-                with temporary.open("w", encoding="ascii") as file:
-                    file.write(f"{epoch}\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(root / ".fence")
-            finally:
-                temporary.unlink(missing_ok=True)
-            sync_directory(root)
-
-
-def require_current(root: Path, epoch: int) -> None:
-    """Raise when the repository has been fenced above this epoch."""
-    try:
-        with (root / ".fence").open(encoding="ascii", errors="replace") as file:
-            text = file.read(64)
-    except FileNotFoundError:
-        return
-    if not re.fullmatch(r"\d{1,19}\n", text, re.ASCII):
-        raise CheckpointError(
-            f"{root / '.fence'}: holds {text!r} instead of an epoch, so nothing may be published",
-            hint="write the epoch of the current attempt into it, followed by a newline",
-        )
-    if epoch < int(text):
+def _require(store: Store, current: _Fence, epoch: int) -> None:
+    if epoch < current.epoch:
         raise StaleEpochError(
-            f"{root}: epoch {epoch} is stale: the repository belongs to epoch {int(text)}",
+            f"{store.address}: epoch {epoch} is stale: the repository belongs to epoch {current.epoch}",
             hint="a newer attempt of this phase has taken over; this one has nothing left to do",
         )
 
 
-def sync_directory(path: Path) -> None:
-    """Make renames inside a directory survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _read_fence(store: Store) -> _Fence | None:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        raw = store.read(_FENCE, 0, _MOST_FENCE_BYTES)
+    except MissingError:
+        return None
+    try:
+        told = json.loads(raw)
+    except (ValueError, RecursionError):
+        told = None
+    match told:
+        case {"epoch": int(epoch), "before": [*before]} if epoch >= 0:
+            return _Fence(epoch, frozenset(str(name) for name in before))
+    raise CheckpointError(
+        f"{store.address}/{_FENCE}: says {raw[:40]!r} instead of an epoch, so nothing may be published",
+        hint='write {"epoch": N, "before": []} into it, N being the epoch of the current attempt',
+    )

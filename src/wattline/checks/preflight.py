@@ -13,6 +13,7 @@ from typing import Literal
 from wattline.errors import WattlineError
 from wattline.live import hash_data
 from wattline.spec import Pipeline, Policy
+from wattline.spec.nearest import nearest
 
 Outcome = Literal["pass", "warn", "fail"]
 _INTERPRETERS = ("python", "python3", "bash", "sh")
@@ -41,14 +42,22 @@ class Preflight:
 
 
 def preflight(
-    pipeline: Pipeline, policy: Policy, folder: Path, *, source: Collection[str] | None = None
+    pipeline: Pipeline,
+    policy: Policy,
+    folder: Path,
+    *,
+    source: Collection[str] | None = None,
+    sites: Collection[str] | None = None,
 ) -> Preflight:
     """Every check, also after one has failed: people mend a list faster than a drip of single faults.
 
     `source` names the files that travel with the run; a script that Git ignores is there and still missing.
+    `sites` are the facility's.
     """
     data_sha256: dict[str, str] = {}
     checks = [*_check_metadata(pipeline, policy), *_check_data(pipeline, folder, data_sha256)]
+    if sites is not None:
+        checks += _check_replicas(pipeline, sites)
     params_sha256 = None
     if pipeline.params is not None:
         try:
@@ -67,6 +76,17 @@ def _check_metadata(pipeline: Pipeline, policy: Policy) -> Iterator[Check]:
         yield Check(check="metadata", outcome="fail", message=message)
     else:
         yield Check(check="metadata", outcome="pass", message=f"{', '.join(policy.required_metadata)} given")
+
+
+def _check_replicas(pipeline: Pipeline, sites: Collection[str]) -> Iterator[Check]:
+    """A checkpoint cannot be copied to a site that there is not."""
+    for name, phase in pipeline.phases.items():
+        for wanted in phase.checkpoint.replicate_to if phase.checkpoint else ():
+            if wanted not in sites:
+                close = nearest(wanted, sites)
+                meant = f"; did you mean {close}?" if close else f"; it has {', '.join(sorted(sites))}"
+                message = f"phase {name}: replicate_to names {wanted}, which is no site here{meant}"
+                yield Check(check="replicas", outcome="fail", message=message)
 
 
 def _check_data(pipeline: Pipeline, folder: Path, data_sha256: dict[str, str]) -> Iterator[Check]:

@@ -10,6 +10,7 @@ from typing import Annotated, Never
 import typer
 
 from wattline import __version__
+from wattline.cli.app_checkpoint import checkpoint_app
 from wattline.cli.app_data import data_app
 from wattline.cli.app_facility import facility_app
 from wattline.cli.app_release import release_app
@@ -187,6 +188,7 @@ app.add_typer(release_app)
 app.add_typer(facility_app, name="facility")
 app.add_typer(data_app, name="data")
 app.add_typer(twin_app, name="twin")
+app.add_typer(checkpoint_app, name="checkpoint")
 
 
 def run_app() -> None:

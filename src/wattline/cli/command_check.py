@@ -36,7 +36,7 @@ def check_pipeline(
             state, at = State(read_facility(facility or "lab")), time.time()
             chosen = read_policy(policy or "default")
             against = f"{state.plant.facility.name}, empty"
-        checked = preflight(pipeline, chosen, folder, source=list_source(folder))
+        checked = preflight(pipeline, chosen, folder, source=list_source(folder), sites=state.plant.sites)
         outlook = look_at_run(state, chosen, pipeline, checked, at, approved=approved)
     if as_json:
         print_json(_describe(pipeline, checked, outlook, chosen, against))

@@ -10,7 +10,7 @@ from wattline.cli.session import user
 from wattline.cli.shelving import find_channel
 from wattline.cli.telling import tell
 from wattline.errors import RefusedError
-from wattline.release import load_manifest, promote_run
+from wattline.release import load_manifest, promote_run, require_replicas
 from wattline.state import Released
 
 _DEFAULT_CHANNEL = "staging"
@@ -25,6 +25,7 @@ def promote(run: str, *, to: str | None, approved_by: str | None, note: str, as_
                 hint="only a run that has ended and passed its gates is released",
             )
         session = view.session
+        require_replicas(session.home, view.state, found)
         asked = session.goods.source(found.documents).pipeline.release
         event = promote_run(
             found,

@@ -156,8 +156,16 @@ class Conductor:
                 at=now,
             )
             return [judged]
+        if self.world.is_replicating(run.jobs):  # a release waits for what is on its way
+            return []
         return release_run(
-            self.state, run, objects=session.objects, goods=session.goods, shelf=session.shelf, at=now
+            self.state,
+            run,
+            home=session.home,
+            objects=session.objects,
+            goods=session.goods,
+            shelf=session.shelf,
+            at=now,
         )
 
     def _decisions(self, run: Run) -> DecisionRange | None:

@@ -13,7 +13,7 @@ from wattline.cli.standing import where
 from wattline.cli.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
 from wattline.cli.summary import lost_seconds
 from wattline.policy import Eta, Explanation
-from wattline.state import Job, JobState, Outcome, Run, Verdict
+from wattline.state import ENDED, Job, JobState, Outcome, Run, Verdict
 from wattline.units import format_celsius, format_named, format_seconds, format_watts, unit_of
 
 _STYLES = {
@@ -82,6 +82,8 @@ def _show_job(console: Console, view: View, job: Job, explained: Explanation, st
     if explained.say and explained.state not in _SELF_EVIDENT:
         console.print(plain(explained.say))
     _show_eta(console, view, explained.eta)
+    if job.saved is not None and job.saved.cadence and job.state not in ENDED:
+        console.print(plain(f"saves {job.saved.cadence}"))
     for move, origin, why in why_moved([entry for entry in story if entry.job == job.id], story):
         route = f"{origin} → {move.site} at {clock(move.at)}"
         console.print(Text.assemble(("why it moved ", "bold magenta"), f"{route}: {plain(why)}"))

@@ -151,7 +151,7 @@ class Narrator:
             self.say("started", f"{_phase(state, event.job)}, attempt {event.attempt}, at {place}")
         elif isinstance(event, CheckpointSaved):
             where = f"step {event.step} at {event.site}"
-            self.say("saved", f"{_phase(state, event.job)}: {where}, {format_bytes(event.size_bytes)}")
+            self.say("saved", f"{_phase(state, event.job)}: {where}, {format_bytes(event.added_bytes)}")
         elif isinstance(event, AttemptEnded):
             self._ended(state, event)
         elif isinstance(event, ActionFailed):

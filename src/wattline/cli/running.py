@@ -65,7 +65,17 @@ def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted
     if session.home.root.is_relative_to(folder):  # the state is no source, and its database not ours to open
         exclude.append(session.home.root.relative_to(folder).as_posix())
     bundle = bundle_source(folder, session.objects, exclude=exclude)
-    checked = preflight(pipeline, policy, folder, source={file.path for file in bundle.files})
+    if asking.facility is not None or session.state is None:
+        facility = session.facility_of(session.keep_facility(asking.facility or "lab"))
+    else:
+        facility = session.state.plant.facility
+    checked = preflight(
+        pipeline,
+        policy,
+        folder,
+        source={file.path for file in bundle.files},
+        sites=[site.name for site in facility.sites],
+    )
     narrator.preflight(checked)
     if not checked.passed:
         failed = [check.check for check in checked.checks if check.outcome == "fail"]

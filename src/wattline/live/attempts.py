@@ -185,7 +185,9 @@ class Attempts:
                     site=running.place.site,
                     digest=read_digest(report.get("digest")),
                     size_bytes=read_whole(report.get("bytes")) or 0,
+                    added_bytes=read_whole(report.get("added_bytes")) or 0,
                     seconds=max(0.0, read_number(report.get("seconds")) or 0.0),
+                    cadence=read_words(report.get("cadence", ""), 300),
                 )
             ]
         if kind == "resumed" and step is not None:

@@ -9,20 +9,19 @@ import signal
 import sys
 from pathlib import Path
 
-from wattline.checkpoint import copy_checkpoint, fence
+from wattline.checkpoint import AutoCadence, LocalStore, PacedStore, Rate, Store, copy_checkpoint, fence
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live.home import Home
 from wattline.live.running import Goods, RunSource
 from wattline.spec.pipeline import Phase
-from wattline.state import Action, Job, seconds_left
+from wattline.state import Action, Ending, Job, seconds_left
 
 # One thread for every numeric library: sums come out the same however many cores there are.
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
-_AUTO_CADENCE_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 20
 
 
@@ -61,7 +60,7 @@ def prepare(
     if action.from_site and action.from_site != action.place.site:
         bring_checkpoint(home, job, action, checkpoints, bytes_per_second)
     if phase.checkpoint is not None or request.checkpoints:
-        fence(checkpoints, action.attempt)
+        fence(LocalStore(checkpoints), action.attempt)
     if phase.signals is not None and phase.signals.saved_to is not None:
         _carry_over(home, job, action, phase.signals.saved_to, work)
     return Launch(
@@ -87,7 +86,10 @@ def bring_checkpoint(
             f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
         )
     origin = home.checkpoints(action.from_site, job.request.run, job.request.phase)
-    copy_checkpoint(origin, target, bytes_per_second=bytes_per_second)
+    arriving: Store = LocalStore(target)
+    if bytes_per_second is not None:
+        arriving = PacedStore(arriving, Rate(bytes_per_second))
+    copy_checkpoint(LocalStore(origin), arriving)
 
 
 def _link_data(source: RunSource, work: Path) -> None:
@@ -164,13 +166,25 @@ def _environment(
     }
     if phase.checkpoint is not None:
         every = phase.checkpoint.every
-        seconds = _AUTO_CADENCE_SECONDS if every == "auto" else every.seconds
         environment["WATTLINE_CHECKPOINTS"] = str(checkpoints)
-        environment["WATTLINE_CHECKPOINT_EVERY"] = f"seconds:{seconds:g}"
+        environment["WATTLINE_CHECKPOINT_EVERY"] = (
+            _learnt_cadence(job).to_text() if every == "auto" else f"seconds:{every.seconds:g}"
+        )
         environment["WATTLINE_CHECKPOINT_KEEP"] = str(phase.checkpoint.keep)
     if source.pipeline.params is not None:
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
     return environment
+
+
+def _learnt_cadence(job: Job) -> AutoCadence:
+    """What the job's earlier attempts tell of how often it fails."""
+    cadence = AutoCadence()
+    for past in job.past:
+        if past.began_at is not None:
+            cadence.ran(max(0.0, past.ended_at - past.began_at))
+        if past.ending in (Ending.LOST, Ending.FAILED):
+            cadence.failed()
+    return cadence
 
 
 def _signal(name: str | None) -> int | None:

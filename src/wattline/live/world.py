@@ -15,6 +15,7 @@ from wattline.live.attempts import Attempts
 from wattline.live.home import Home
 from wattline.live.launching import attempt_name, prepare
 from wattline.live.meters import Meters
+from wattline.live.replicas import Replicas
 from wattline.live.running import Goods
 from wattline.state import (
     BEGINNINGS,
@@ -23,6 +24,7 @@ from wattline.state import (
     ActionFailed,
     ActionKind,
     AttemptEnded,
+    CheckpointSaved,
     Ending,
     Event,
     State,
@@ -62,6 +64,7 @@ class LiveWorld:
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="wattline-files")
         self._preparing: dict[str, tuple[Action, Future[Launch]]] = {}
         self._gathering: list[tuple[str, Future[Event]]] = []
+        self._replicas = Replicas(home, self._checkpoint_rate)
 
     def now(self) -> float:
         return time.monotonic() + self._offset
@@ -82,7 +85,15 @@ class LiveWorld:
         found += self._meters.read(now)
         found += self._queue
         self._queue.clear()
+        for told in found:
+            if isinstance(told, CheckpointSaved) and told.job in self._state.jobs:
+                self._replicas.saved(self._state.jobs[told.job], told.site)
+        found += self._replicas.poll(now)
         return found
+
+    def is_replicating(self, jobs: tuple[str, ...]) -> bool:
+        """Whether checkpoints of these jobs are on their way to another site."""
+        return self._replicas.is_busy(jobs)
 
     def apply(self, action: Action) -> None:
         """Do it, once. What takes long goes on in the background."""
@@ -136,6 +147,7 @@ class LiveWorld:
     def close(self) -> None:
         """End everything that was started here; `recover` then says how each ended."""
         self._preparing.clear()
+        self._replicas.close()
         self._engine.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._gathering = [(attempt, future) for attempt, future in self._gathering if not future.cancelled()]
@@ -147,11 +159,14 @@ class LiveWorld:
             outputs for earlier in job.request.after if (outputs := self._state.jobs[earlier].outputs)
         )
         assert action.place is not None
-        plant = self._state.plant
-        link = plant.link_resource(action.from_site, action.place.site, TrafficClass.CHECKPOINT)
-        rate = None if link is None else self._state.ledger.caps[link] / 8  # as it is now, faults included
+        rate = self._checkpoint_rate(action.from_site, action.place.site)
         source = self._goods.source(run.documents)
         return prepare(self._home, self._goods, source, job, action, inputs, rate)
+
+    def _checkpoint_rate(self, origin: str, target: str) -> float | None:
+        """What the link between two sites gives to checkpoints now, faults included, in bytes per second."""
+        link = self._state.plant.link_resource(origin, target, TrafficClass.CHECKPOINT)
+        return None if link is None else self._state.ledger.caps[link] / 8
 
     def _start_prepared(self, now: float) -> None:
         for action_id, (action, future) in list(self._preparing.items()):

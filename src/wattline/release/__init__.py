@@ -1,7 +1,14 @@
 """From a run to a release and back: source bundles, outputs, gates, manifests, lineage, and the shelf."""
 
 from wattline.release.bundle import Bundle, bundle_source, list_source, materialise_bundle, read_bundle
-from wattline.release.conclude import is_ready, judge_run, promote_run, release_run, total_usage
+from wattline.release.conclude import (
+    is_ready,
+    judge_run,
+    promote_run,
+    release_run,
+    require_replicas,
+    total_usage,
+)
 from wattline.release.facts import (
     Artifact,
     Attempt,
@@ -75,6 +82,7 @@ __all__ = [
     "read_metrics",
     "read_outputs",
     "release_run",
+    "require_replicas",
     "total_usage",
     "trace_lineage",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from wattline import __version__
-from wattline.errors import WattlineError
-from wattline.live import Home
+from wattline.errors import RefusedError, WattlineError
+from wattline.live import Home, find_lacking
 from wattline.release.facts import (
     Artifact,
     Attempt,
@@ -106,7 +106,7 @@ def judge_run(
 
 
 def release_run(
-    state: State, run: Run, *, objects: ObjectStore, goods: KeptGoods, shelf: Shelf, at: float
+    state: State, run: Run, *, home: Home, objects: ObjectStore, goods: KeptGoods, shelf: Shelf, at: float
 ) -> list[Event]:
     """Promote a run that passed, unless somebody has to approve it first; then the last word."""
     pipeline = goods.source(run.documents).pipeline
@@ -118,6 +118,7 @@ def release_run(
             status, say = "awaiting approval", f"`wattline promote {run.run} --approved-by NAME` releases it"
         else:
             try:
+                require_replicas(home, state, run)
                 events.append(
                     promote_run(run, objects=objects, shelf=shelf, channel=asked.to, by=run.actor, at=at)
                 )
@@ -125,6 +126,17 @@ def release_run(
                 status, say = "not released", error.message
     concluded = RunConcluded(at=at, project=run.project, run=run.run, status=status, say=say)
     return [*events, concluded]
+
+
+def require_replicas(home: Home, state: State, run: Run) -> None:
+    """Raise unless every checkpoint is everywhere its owner wanted it: a release may not rest on one copy."""
+    for job_id in run.jobs:
+        lacking = find_lacking(home, state.jobs[job_id])
+        if lacking:
+            raise RefusedError(
+                f"run {run.run}: its checkpoints are not replicated: {lacking}",
+                hint=f"`wattline checkpoint replicate` copies them; then `wattline promote {run.run}`",
+            )
 
 
 def promote_run(

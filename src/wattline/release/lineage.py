@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 from wattline.checkpoint.errors import CheckpointError
 from wattline.checkpoint.reading import open_checkpoint, verify_tensors
 from wattline.checkpoint.repository import checkpoint_name
+from wattline.checkpoint.stores import LocalStore, MissingError
 from wattline.errors import UnavailableError
 from wattline.release.canonical import sha256_hex
 from wattline.release.manifest import gates_report, metrics_report
@@ -218,12 +218,13 @@ class _Tracer:
         if self._checkpoints is None:
             return _not_kept("checkpoint", dependency, "its repository was not at hand")
         try:
-            path = self._checkpoints / checkpoint_name(step, epoch)
-            if not path.exists():
-                return _not_kept("checkpoint", dependency, f"{path} was pruned")
-            with closing(open_checkpoint(path)) as opened:
-                verify_tensors(opened)
-                same = opened.digest == dependency.digest.blake3
+            name = checkpoint_name(step, epoch)
+            try:
+                opened = open_checkpoint(LocalStore(self._checkpoints), name)
+            except MissingError:
+                return _not_kept("checkpoint", dependency, f"{name} was pruned")
+            verify_tensors(opened)
+            same = opened.digest == dependency.digest.blake3
         except CheckpointError as error:
             return _link("checkpoint", dependency, "altered", error.message)
         return _link(

@@ -115,8 +115,10 @@ class CheckpointSaved(Happening, frozen=True, kw_only=True):
     step: int
     site: str
     digest: str = ""
-    size_bytes: int = 0
+    size_bytes: int = 0  # of all that a copy elsewhere needs
+    added_bytes: int = 0  # to what its site holds
     seconds: float = 0.0
+    cadence: str = ""  # how often it is saved and why, where nobody said
 
 
 class AttemptEnded(Happening, frozen=True, kw_only=True):

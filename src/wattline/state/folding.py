@@ -114,7 +114,15 @@ def _progressed(state: Tables, event: events.Progressed) -> None:
 def _checkpoint_saved(state: Tables, event: events.CheckpointSaved) -> None:
     job = _current(state, event.job, event.attempt)
     if job is not None and (job.saved is None or job.saved.at <= event.at):
-        saved = Saved(event.step, event.at, event.site, event.digest, event.size_bytes, event.seconds)
+        saved = Saved(
+            event.step,
+            event.at,
+            event.site,
+            event.digest,
+            event.size_bytes,
+            event.seconds,
+            event.cadence,
+        )
         state.put(replace(job, saved=saved))
 
 

@@ -42,6 +42,7 @@ class Saved(msgspec.Struct, frozen=True):
     digest: str = ""
     size_bytes: int = 0
     seconds: float = 0.0
+    cadence: str = ""
 
 
 class Past(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from wattline import checkpoint
@@ -14,16 +13,29 @@ from wattline.train.errors import ScriptError
 from wattline.train.parts import capture, put_back
 from wattline.train.surroundings import Cadence
 
+_FIRST_SECONDS = 30.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The checkpoint that holds the state of a step; `seconds` is what saving it took."""
+    """The checkpoint that holds the state of a step, and what saving it took."""
 
     step: int
-    path: Path
+    path: str
     digest: str
-    total_bytes: int
+    size_bytes: int  # of all that a copy elsewhere needs
+    added_bytes: int  # to the store
+    stopped_seconds: float
     seconds: float
+    cadence: str  # how often it is saved and why, where nobody said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A save that came to nothing."""
+
+    step: int
+    error: checkpoint.CheckpointError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +43,7 @@ class Resumed:
     """Where the run continues; no path when every checkpoint was damaged and it starts again."""
 
     step: int
-    path: Path | None
+    path: str | None
     rejected: tuple[checkpoint.Rejected, ...]
 
 
@@ -39,63 +51,108 @@ class Keeper:
     """One run's use of one checkpoint repository."""
 
     def __init__(
-        self, root: Path, *, epoch: int, cadence: Cadence, keep: int | None, lineage: Mapping[str, str]
+        self,
+        store: checkpoint.Store,
+        *,
+        epoch: int,
+        cadence: Cadence | checkpoint.AutoCadence,
+        keep: int | None,
+        lineage: Mapping[str, str],
     ) -> None:
-        self._root = root
-        self._epoch = epoch
-        self._cadence = cadence
-        self._keep = keep
-        self._lineage = lineage
-        self._last: Kept | None = None
+        self._store, self._epoch, self._cadence = store, epoch, cadence
+        self._series = checkpoint.Series(store, epoch=epoch, keep=keep, lineage=lineage)
+        # What it costs is known after the first save, which therefore does not wait for long.
+        self._interval_seconds = _FIRST_SECONDS
+        self._counted_at = time.monotonic()
+        self._saved_step: int | None = None
         self._tried_step = 0
         self._tried_at = time.monotonic()
+
+    @property
+    def skipped(self) -> int:
+        """Saves whose turn came while another was being written."""
+        return self._series.skipped
 
     def resume(self, parts: Mapping[str, Any]) -> Resumed | None:
         """Put every part back as the newest good checkpoint has it; None when there is nothing yet.
 
         Older attempts are fenced off first, so that what is read here is the last they published.
         """
-        checkpoint.fence(self._root, self._epoch)
+        checkpoint.fence(self._store, self._epoch)
         try:
-            restored = checkpoint.restore(self._root)
+            restored = checkpoint.restore(self._store)
         except checkpoint.NothingUsableError as error:
             warnings.warn(f"starting from the beginning: {error.message}", RuntimeWarning, stacklevel=4)
             return Resumed(step=0, path=None, rejected=error.rejected)
         if restored is None:
             return None
+        path = self._path(restored.name)
         if not isinstance(restored.tree, dict):
-            raise ScriptError(f"{restored.path}: was not written by a training run")
+            raise ScriptError(f"{path}: was not written by a training run")
         put_back(parts, restored.tree)
-        self._tried_step = restored.step
-        self._last = Kept(
-            step=restored.step,
-            path=restored.path,
-            digest=restored.digest,
-            total_bytes=restored.total_bytes,
-            seconds=0.0,
-        )
-        return Resumed(step=restored.step, path=restored.path, rejected=restored.rejected)
+        self._tried_step = self._saved_step = restored.step
+        self._series.build_on(restored.digest, restored.table)
+        return Resumed(step=restored.step, path=path, rejected=restored.rejected)
 
     def is_due(self, step: int) -> bool:
         """Has the cadence come round?"""
-        return self._cadence.is_due(steps=step - self._tried_step, seconds=time.monotonic() - self._tried_at)
-
-    def keep(self, parts: Mapping[str, Any], step: int) -> Kept:
-        """Save, unless this very step is saved already. A failed save waits for the next turn as well."""
-        self._tried_step, self._tried_at = step, time.monotonic()
-        if self._last is not None and self._last.step == step:
-            return self._last
-        saved = checkpoint.save(
-            self._root,
-            capture(parts),
-            step=step,
-            epoch=self._epoch,
-            keep=self._keep,
-            lineage=self._lineage,
-        )
         seconds = time.monotonic() - self._tried_at
+        if isinstance(self._cadence, checkpoint.AutoCadence):
+            return step > self._tried_step and seconds >= self._interval_seconds
+        return self._cadence.is_due(steps=step - self._tried_step, seconds=seconds)
+
+    def begin(self, parts: Mapping[str, Any], step: int, *, whole: bool = False) -> None:
+        """Save behind the training's back; `take` tells what came of it. A failed save waits for the next
+        turn, as does one that is skipped because another is still being written."""
+        self._tried_step = step
+        self._series.begin(capture(parts), step, whole=whole)
         self._tried_at = time.monotonic()
-        self._last = Kept(
-            step=step, path=saved.path, digest=saved.digest, total_bytes=saved.total_bytes, seconds=seconds
+
+    def take(self) -> Kept | Failed | None:
+        """A save that has ended since the last call, if one has."""
+        written = self._series.take()
+        if written is None:
+            return None
+        if written.saved is None:
+            assert written.error is not None
+            return Failed(step=written.step, error=written.error)
+        if written.error is not None:
+            warnings.warn(f"older checkpoints are still there: {written.error}", RuntimeWarning, stacklevel=3)
+        self._saved_step = written.step
+        self._learn(written)
+        return Kept(
+            step=written.step,
+            path=self._path(written.saved.name),
+            digest=written.saved.digest,
+            size_bytes=written.saved.size_bytes,
+            added_bytes=written.saved.written_bytes,
+            stopped_seconds=written.stopped_seconds,
+            seconds=written.seconds,
+            cadence=self._cadence.explain() if isinstance(self._cadence, checkpoint.AutoCadence) else "",
         )
-        return self._last
+
+    def _learn(self, written: checkpoint.Written) -> None:
+        """What this save cost decides, with how often runs like this fail, when the next is due."""
+        if not isinstance(self._cadence, checkpoint.AutoCadence):
+            return
+        now = time.monotonic()
+        self._cadence.ran(now - self._counted_at)
+        self._counted_at = now
+        behind_seconds = written.seconds - written.stopped_seconds
+        self._cadence.saved(written.stopped_seconds, behind_seconds=behind_seconds)
+        self._interval_seconds = self._cadence.interval_seconds
+
+    def finish(self, parts: Mapping[str, Any], step: int) -> list[Kept | Failed]:
+        """Wait until this very step is saved, or could not be; all that has ended meanwhile."""
+        self._series.end()
+        ended = [ended] if (ended := self.take()) is not None else []
+        if self._saved_step != step:
+            self.begin(parts, step, whole=True)  # it may be about to move
+            self._series.end()
+            last = self.take()
+            assert last is not None
+            ended.append(last)
+        return ended
+
+    def _path(self, name: str) -> str:
+        return f"{self._store.address}/checkpoints/{name}"

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Never, TypeVar
 
-from wattline.checkpoint import StaleEpochError, StorageError
+from wattline.checkpoint import LocalStore, StaleEpochError, StorageError
 from wattline.train.errors import ScriptError
-from wattline.train.keeper import Keeper
+from wattline.train.keeper import Failed, Keeper, Kept
 from wattline.train.mailbox import Mailbox
 from wattline.train.pace import Pace, rest_seconds
 from wattline.train.parts import require_parts
@@ -49,7 +49,7 @@ def start(*, checkpoints: str | Path | None = None, max_in_flight: int | None = 
     keeper = None
     if root is not None:
         keeper = Keeper(
-            root,
+            LocalStore(root),
             epoch=surroundings.epoch,
             cadence=surroundings.cadence,
             keep=surroundings.keep,
@@ -106,8 +106,7 @@ class Run:
                 self._report_step(total, worked_seconds)
                 self._rest(worked_seconds)
                 self._answer_requests()
-                if self._keeper is not None and self._keeper.is_due(self.step):
-                    self._save("cadence")
+                self._keep_up()
             self._save("final")
             self._mailbox.report("finished", step=self.step)
 
@@ -134,8 +133,8 @@ class Run:
         self._mailbox.report(
             "resumed",
             step=resumed.step,
-            **{"from": None if resumed.path is None else str(resumed.path)},
-            rejected=[{"path": str(one.path), "why": one.why} for one in resumed.rejected],
+            **{"from": resumed.path},
+            rejected=[{"path": one.name, "why": one.why} for one in resumed.rejected],
         )
 
     def _answer_requests(self) -> None:
@@ -148,29 +147,46 @@ class Run:
             self._mailbox.report("paused", step=self.step)
             raise SystemExit(PAUSED_EXIT_CODE)
 
-    def _save(self, reason: Literal["cadence", "requested", "pause", "final"]) -> None:
-        """A disk that is full now may not be at the next save; only a pause cannot go on without."""
+    def _keep_up(self) -> None:
+        """Tell of a save that has ended, and begin the next when its turn has come."""
         if self._keeper is None:
             return
-        try:
-            kept = self._keeper.keep(self._parts, self.step)
-        except StaleEpochError as error:
-            self._leave_fenced(error)
-        except StorageError as error:
-            self._mailbox.report("checkpoint_failed", step=self.step, reason=reason, why=error.message)
-            if reason == "pause":
-                raise
-            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        ended = self._keeper.take()
+        if ended is not None:
+            self._tell_save(ended, "cadence")
+        if self._keeper.is_due(self.step):
+            self._keeper.begin(self._parts, self.step)
+
+    def _save(self, reason: Literal["requested", "pause", "final"]) -> None:
+        if self._keeper is not None:
+            for ended in self._keeper.finish(self._parts, self.step):
+                self._tell_save(ended, reason if ended.step == self.step else "cadence")
+
+    def _tell_save(self, ended: Kept | Failed, reason: str) -> None:
+        """A disk that is full now may not be at the next save; only a pause cannot go on without."""
+        if isinstance(ended, Kept):
+            self._mailbox.report(
+                "checkpoint",
+                step=ended.step,
+                path=ended.path,
+                digest=ended.digest,
+                bytes=ended.size_bytes,
+                added_bytes=ended.added_bytes,
+                seconds=ended.seconds,
+                stopped_seconds=ended.stopped_seconds,
+                reason=reason,
+                **({"cadence": ended.cadence} if ended.cadence else {}),
+            )
             return
-        self._mailbox.report(
-            "checkpoint",
-            step=self.step,
-            path=str(kept.path),
-            digest=kept.digest,
-            bytes=kept.total_bytes,
-            seconds=kept.seconds,
-            reason=reason,
-        )
+        error = ended.error
+        if isinstance(error, StaleEpochError):
+            self._leave_fenced(error)
+        if not isinstance(error, StorageError):
+            raise error
+        self._mailbox.report("checkpoint_failed", step=ended.step, reason=reason, why=error.message)
+        if reason == "pause":
+            raise error
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     def _leave_fenced(self, error: StaleEpochError) -> Never:
         self._mailbox.report("fenced", step=self.step, why=error.message)

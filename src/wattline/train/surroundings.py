@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from wattline.checkpoint import AutoCadence
 from wattline.train.errors import ScriptError
 
 DEFAULT_CADENCE = "seconds:30"
@@ -37,7 +38,7 @@ class Cadence:
         except ValueError:
             pass  # the sentence below says more than Python's own
         raise ScriptError(
-            f"WATTLINE_CHECKPOINT_EVERY is {text!r}", hint="write steps:50 or seconds:30, above zero"
+            f"WATTLINE_CHECKPOINT_EVERY is {text!r}", hint="write auto, or steps:50 or seconds:30, above zero"
         )
 
     def is_due(self, *, steps: int, seconds: float) -> bool:
@@ -54,7 +55,7 @@ class Surroundings:
     attempt: Path | None
     epoch: int
     checkpoints: Path | None
-    cadence: Cadence
+    cadence: Cadence | AutoCadence
     keep: int | None
     out: Path
     cpus: int
@@ -72,12 +73,16 @@ class Surroundings:
             attempt=_path(environment, "WATTLINE_ATTEMPT"),
             epoch=_whole(environment, "WATTLINE_EPOCH", at_least=0) or 0,
             checkpoints=_path(environment, "WATTLINE_CHECKPOINTS"),
-            cadence=Cadence.parse(environment.get("WATTLINE_CHECKPOINT_EVERY") or DEFAULT_CADENCE),
+            cadence=_cadence(environment.get("WATTLINE_CHECKPOINT_EVERY") or DEFAULT_CADENCE),
             keep=_whole(environment, "WATTLINE_CHECKPOINT_KEEP", at_least=1),
             out=_path(environment, "WATTLINE_OUT") or Path("out").absolute(),
             cpus=_whole(environment, "WATTLINE_CPUS", at_least=1) or len(os.sched_getaffinity(0)),
             lineage=lineage,
         )
+
+
+def _cadence(text: str) -> Cadence | AutoCadence:
+    return AutoCadence.from_text(text) if text.partition(":")[0] == "auto" else Cadence.parse(text)
 
 
 def warn_unless_pinned(environment: Mapping[str, str] = os.environ) -> None:

@@ -1,0 +1,174 @@
+"""Replication: how does another store come to have the same checkpoints, over a link that may be poor?
+
+A checkpoint is copied pack by pack, each in parts that stay where they arrived: after a cut only what was on
+its way is sent again. A pack is verified where it arrived, and the manifest follows when all its packs are
+there. So a store never shows a checkpoint that it does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+
+from wattline.checkpoint.chunks import Pack
+from wattline.checkpoint.errors import CheckpointError
+from wattline.checkpoint.reading import Opened, open_checkpoint, open_newest, verify_tensors
+from wattline.checkpoint.repository import PACKS, list_checkpoints, publish, require_current
+from wattline.checkpoint.stores import Arriving, MissingError, Store
+
+Progress = Callable[[int, int], None]  # bytes that have arrived, and bytes in all
+
+# Each stream waits for the far end's word before it sends its next part: many make up for a long way. A store
+# that knows its way has `streams` of its own.
+DEFAULT_STREAMS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """A checkpoint that is now at the far end."""
+
+    name: str
+    step: int
+    epoch: int
+    digest: str
+    size_bytes: int  # of its packs
+    sent_bytes: int  # in this call: what was there already was not sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What of one store another one has."""
+
+    complete: tuple[str, ...]
+    missing: tuple[str, ...]  # newest first
+    missing_bytes: int
+
+    @property
+    def is_full(self) -> bool:
+        return not self.missing
+
+
+def copy_checkpoint(
+    source: Store,
+    target: Store,
+    *,
+    name: str | None = None,
+    streams: int | None = None,
+    progress: Progress | None = None,
+) -> Copied | None:
+    """Copy a checkpoint, or the newest that verifies; None when the source has none at all.
+
+    The copy is subject to the target's fence: a late replica may not slip under a newer attempt.
+    """
+    if name is not None:
+        return _copy(open_checkpoint(source, name), target, streams, progress)
+    while (found := open_newest(source, verify_tensors)) is not None:
+        opened = found[0]
+        try:
+            return _copy(opened, target, streams, progress)
+        except MissingError:
+            if any(entry.name == opened.name for entry in list_checkpoints(source)):
+                raise
+            # Pruned while it was copied: there is a newer one.
+    return None
+
+
+def _copy(opened: Opened, target: Store, streams: int | None, progress: Progress | None) -> Copied:
+    manifest = opened.manifest
+    require_current(target, manifest.epoch)
+    packs = _missing_packs(target, opened)
+    many: int = getattr(target, "streams", DEFAULT_STREAMS) if streams is None else streams
+    sent_bytes = _send_packs(opened.store, target, packs, many, progress)
+    if packs or not _has_manifest(target, opened):
+        publish(target, opened.raw_manifest, step=manifest.step, epoch=manifest.epoch)
+    return Copied(
+        name=opened.name,
+        step=manifest.step,
+        epoch=manifest.epoch,
+        digest=opened.digest,
+        size_bytes=sum(pack.size_bytes for pack in manifest.table.packs.values()),
+        sent_bytes=sent_bytes,
+    )
+
+
+def replicate(
+    source: Store, target: Store, *, streams: int | None = None, progress: Progress | None = None
+) -> tuple[Copied, ...]:
+    """Copy every checkpoint that the target lacks, the newest first."""
+    return tuple(
+        copied
+        for name in coverage(source, target).missing
+        if (copied := copy_checkpoint(source, target, name=name, streams=streams, progress=progress))
+    )
+
+
+def coverage(source: Store, target: Store) -> Coverage:
+    """Which of the source's checkpoints the target has in full: the same manifest, and every pack of it."""
+    complete, missing = [], []
+    lacking: dict[str, int] = {}
+    for entry in list_checkpoints(source):
+        opened = open_checkpoint(source, entry.name)
+        packs = _missing_packs(target, opened)
+        if not packs and _has_manifest(target, opened):
+            complete.append(entry.name)
+        else:
+            missing.append(entry.name)
+            lacking |= {pack.name: pack.size_bytes for pack in packs}
+    return Coverage(complete=tuple(complete), missing=tuple(missing), missing_bytes=sum(lacking.values()))
+
+
+def _has_manifest(target: Store, opened: Opened) -> bool:
+    try:
+        return open_checkpoint(target, opened.name).digest == opened.digest
+    except CheckpointError:
+        return False
+
+
+def _missing_packs(target: Store, opened: Opened) -> Sequence[Pack]:
+    """Small ones first: what is complete soon counts soon."""
+    sizes = {stored.name: stored.size_bytes for stored in target.list(PACKS)}
+    packs = opened.manifest.table.packs.values()
+    return sorted(
+        (pack for pack in packs if sizes.get(pack.name) != pack.size_bytes),
+        key=lambda pack: pack.size_bytes,
+    )
+
+
+def _send_packs(
+    source: Store, target: Store, packs: Iterable[Pack], streams: int, progress: Progress | None
+) -> int:
+    wanted = [(pack, target.arrive(pack.name, pack.size_bytes, pack.blake3)) for pack in packs]
+    whole_bytes = sum(pack.size_bytes for pack, _ in wanted)
+    parts = [(pack, arriving, number) for pack, arriving in wanted for number in arriving.missing]
+    left_bytes = sum(_part_bytes(pack, arriving, number) for pack, arriving, number in parts)
+    arrived_bytes, sent_bytes = whole_bytes - left_bytes, 0
+
+    def send(pack: Pack, arriving: Arriving, number: int) -> int:
+        data = source.read(pack.name, number * arriving.part_bytes, _part_bytes(pack, arriving, number))
+        arriving.put(number, memoryview(data))
+        return len(data)
+
+    waiting = iter(parts)
+    with ThreadPoolExecutor(streams, thread_name_prefix="replicate") as pool:
+        flying: set[Future[int]] = {pool.submit(send, *part) for part in islice(waiting, streams)}
+        try:
+            while flying:
+                done, flying = wait(flying, return_when=FIRST_COMPLETED)
+                for future in done:
+                    size = future.result()
+                    sent_bytes, arrived_bytes = sent_bytes + size, arrived_bytes + size
+                    if progress is not None:
+                        progress(arrived_bytes, whole_bytes)
+                flying |= {pool.submit(send, *part) for part in islice(waiting, len(done))}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    for _, arriving in wanted:
+        arriving.finish()
+    return sent_bytes
+
+
+def _part_bytes(pack: Pack, arriving: Arriving, number: int) -> int:
+    return min(arriving.part_bytes, pack.size_bytes - number * arriving.part_bytes)

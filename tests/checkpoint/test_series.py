@@ -1,0 +1,168 @@
+"""How does a run save again and again while it goes on training?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wattline.checkpoint import CheckpointError, LocalStore, Series, StorageError, restore, verify
+from wattline.checkpoint.reading import open_checkpoint
+from wattline.checkpoint.saving import LONGEST_CHAIN
+
+
+class Gated(LocalStore):
+    """A store whose writes wait for leave."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.leave = threading.Event()
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Any]:
+        assert self.leave.wait(30)
+        with super().create(name) as writing:
+            yield writing
+
+
+class Full(LocalStore):
+    is_full = True
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Any]:
+        if self.is_full:
+            raise StorageError("no space", hint="free some")
+        with super().create(name) as writing:
+            yield writing
+
+
+def series(store: LocalStore) -> Series:
+    return Series(store, epoch=0, keep=None, lineage={})
+
+
+def test_what_is_saved_is_the_state_when_it_was_asked_for(tmp_path: Path) -> None:
+    store = Gated(tmp_path)
+    saving = series(store)
+    weights = np.zeros(1000)
+    assert saving.begin({"w": weights, "n": [weights]}, 1)
+    weights += 1
+    assert saving.take() is None
+    store.leave.set()
+    saving.end()
+    restored = restore(store)
+    assert restored is not None
+    assert not restored.tree["w"].any()
+    assert not restored.tree["n"][0].any()
+    written = saving.take()
+    assert written is not None
+    assert written.saved is not None
+    assert written.saved.step == 1
+    assert 0.0 <= written.stopped_seconds <= written.seconds
+    assert saving.take() is None
+
+
+def test_a_save_that_comes_while_another_is_written_is_skipped_and_counted(tmp_path: Path) -> None:
+    store = Gated(tmp_path)
+    saving = series(store)
+    assert saving.begin({"w": np.ones(3)}, 1)
+    assert not saving.begin({"w": np.ones(3)}, 2)
+    assert not saving.begin({"w": np.ones(3)}, 3)
+    assert saving.skipped == 2
+    store.leave.set()
+    saving.end()
+    assert saving.begin({"w": np.ones(3)}, 4)
+    saving.end()
+    assert saving.skipped == 2
+
+
+def test_a_failure_behind_the_back_is_told_and_the_next_save_is_whole(tmp_path: Path) -> None:
+    store = Full(tmp_path)
+    saving = series(store)
+    weights = np.random.default_rng(0).standard_normal(5000)
+    store.is_full = False
+    saving.begin({"w": weights}, 1)
+    saving.end()
+    for step, is_full in ((2, True), (3, False), (4, True), (5, True), (6, False)):
+        store.is_full = is_full
+        weights += 1e-3
+        saving.begin({"w": weights}, step)
+        saving.end()
+        written = saving.take()
+        assert written is not None
+        assert isinstance(written.error, StorageError) == is_full
+        if not is_full:
+            restored = restore(store)
+            assert restored is not None
+            assert (restored.step, restored.rejected) == (step, ())
+            assert np.array_equal(restored.tree["w"], weights)
+
+
+def test_a_fault_of_our_own_is_raised_where_somebody_hears_it(tmp_path: Path) -> None:
+    class Broken(LocalStore):
+        def create(self, name: str) -> object:  # type: ignore[override]
+            raise ZeroDivisionError
+
+    saving = series(Broken(tmp_path))
+    saving.begin({"w": np.ones(3)}, 1)
+    with pytest.raises(ZeroDivisionError):
+        saving.end()
+
+
+def test_what_cannot_be_kept_is_told_as_well(tmp_path: Path) -> None:
+    saving = series(LocalStore(tmp_path))
+    saving.begin({"w": object()}, 1)
+    saving.end()
+    written = saving.take()
+    assert written is not None
+    assert isinstance(written.error, CheckpointError)
+
+
+def test_what_has_not_changed_is_stored_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    saving = series(store)
+    frozen = np.random.default_rng(0).bytes(2_000_000)
+    layer = np.frombuffer(frozen, np.uint8)
+    tree: dict[str, Any] = {"frozen": layer, "again": layer.copy(), "head": np.zeros(9)}
+    for step in range(1, 5):
+        tree["head"] = tree["head"] + 1
+        saving.begin(tree, step)
+        saving.end()
+    assert sum(stored.size_bytes for stored in store.list()) < 2_100_000
+    restored = restore(store)
+    assert restored is not None
+    assert restored.tree["again"].tobytes() == frozen
+
+
+def test_after_a_restart_what_has_not_changed_is_still_stored_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    frozen = np.frombuffer(np.random.default_rng(0).bytes(1_000_000), np.uint8)
+    first = series(store)
+    first.begin({"w": frozen}, 1)
+    first.end()
+    restored = restore(store)
+    assert restored is not None
+    second = series(store)
+    second.build_on(restored.digest, restored.table)
+    second.begin({"w": frozen, "more": np.ones(3)}, 2)
+    second.end()
+    assert sum(stored.size_bytes for stored in store.list()) < 1_010_000
+    assert open_checkpoint(store, "step-00000002.e0").manifest.parent == restored.digest
+
+
+def test_chains_of_differences_are_bounded(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    saving = series(store)
+    weights = np.random.default_rng(0).standard_normal(100_000, dtype=np.float32)
+    for step in range(3 * LONGEST_CHAIN):
+        weights += np.float32(1e-5)
+        saving.begin({"w": weights}, step)
+        saving.end()
+        table = open_checkpoint(store, f"step-{step:08d}.e0").manifest.table
+        lengths = [len(list(table.chain(digest))) for digest in table.chunks]
+        assert max(lengths) <= LONGEST_CHAIN
+        verify(store, f"step-{step:08d}.e0")
