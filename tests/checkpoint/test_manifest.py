@@ -18,6 +18,7 @@ MANIFEST = Manifest(
     saved_at=1.5,
     parent="b" * 64,
     lineage={"run": "r1"},
+    metrics={"loss": 0.5},
     table=Table(
         {PACK.name: PACK},
         {
@@ -82,6 +83,9 @@ def test_a_newer_schema_is_told_apart_from_damage() -> None:
         {"parent": 3},
         {"lineage": {"run": 1}},
         {"lineage": []},
+        {"metrics": {"loss": "low"}},
+        {"metrics": {"loss": True}},
+        {"metrics": None},
     ],
     ids=str,
 )
@@ -93,6 +97,7 @@ def test_a_sealed_manifest_is_still_not_believed(change: dict[str, object]) -> N
         "saved_at": 0.0,
         "parent": None,
         "lineage": {},
+        "metrics": {},
         "table": NO_TABLE,
         "tree": None,
     }

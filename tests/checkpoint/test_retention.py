@@ -101,6 +101,19 @@ def test_what_a_release_pins_and_what_is_young_stays(store: LocalStore) -> None:
         verify(store, entry.name)
 
 
+def test_the_best_stay_by_what_was_measured(store: LocalStore) -> None:
+    series = Series(store, epoch=0, keep=None, lineage={})
+    for step, loss in ((1, 0.9), (2, 0.3), (3, 0.5), (4, 0.2), (5, 0.8)):
+        series.begin(numbers(step), step, metrics={"loss": loss})
+        series.end()
+    series.begin(numbers(6), 6)
+    series.end()
+    prune(store, Keep(last=1, best=2))
+    assert steps(store) == [6, 4, 2]
+    for entry in list_checkpoints(store):
+        verify(store, entry.name)
+
+
 def test_a_pack_stays_as_long_as_a_later_checkpoint_is_a_difference_to_it(store: LocalStore) -> None:
     series = Series(store, epoch=0, keep=None, lineage={})
     weights = np.random.default_rng(1).standard_normal(100_000, dtype=np.float32)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from checkpoint.damage import alter, packs, reseal
-from cli.looking import Wattline
+from cli.looking import COMMAND, Wattline
 from wattline.checkpoint import LocalStore, Series
 
 STEPS = 3
@@ -136,3 +138,24 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert shown.code == code, shown
     assert says in shown.err + shown.out
     assert "Traceback" not in shown.err
+
+
+def test_another_machine_receives_them_with_the_right_token_only(
+    store: LocalStore, wattline: Wattline, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATTLINE_TOKEN", "a-token-that-is-long-enough")
+    command = [*COMMAND, "checkpoint", "receive", "there", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as receiving:
+        assert receiving.stderr is not None
+        url = receiving.stderr.readline().split(" receives at ")[1].split(";")[0]
+        sent = wattline("checkpoint", "replicate", "saved", "--to", url)
+        assert sent.code == 0, sent.err
+        assert wattline("checkpoint", "replicate", "saved", "--to", url, "--check").code == 0
+        assert wattline("checkpoint", "verify", "there").out.count("whole") == STEPS
+        assert wattline("checkpoint", "list", url).out.count("step-") == STEPS
+        monkeypatch.setenv("WATTLINE_TOKEN", "another-token-that-is-long")
+        refused = wattline("checkpoint", "list", url)
+        assert refused.code == 3
+        assert "another-token" not in refused.err
+        receiving.send_signal(signal.SIGINT)
+        assert receiving.wait(30) == 0

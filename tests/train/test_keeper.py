@@ -40,7 +40,7 @@ def test_the_first_save_comes_soon_and_its_cost_decides_when_the_next_is_due(
     assert not keeper.is_due(1)
     clock.now += 2.0
     assert keeper.is_due(1)
-    (kept,) = keeper.finish({"model": {"w": np.ones(3)}}, 1)
+    (kept,) = keeper.finish({"model": {"w": np.ones(3)}}, 1, {"loss": 0.5})
     assert isinstance(kept, Kept)
     assert kept.cadence.startswith("every ")
     assert "a save costs" in kept.cadence
@@ -63,6 +63,6 @@ def test_a_run_that_is_lost_often_saves_often(tmp_path: Path, clock: Clock) -> N
     intervals = []
     for number, cadence in enumerate((often, seldom)):
         keeper = make_keeper(tmp_path / str(number), AutoCadence.from_text(cadence.to_text()))
-        keeper.finish({"model": {"w": np.ones(3)}}, 1)
+        keeper.finish({"model": {"w": np.ones(3)}}, 1, {"loss": 0.5})
         intervals.append(keeper._interval_seconds)
     assert intervals[0] < intervals[1]

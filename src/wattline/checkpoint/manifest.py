@@ -39,6 +39,7 @@ class Manifest:
     saved_at: float
     parent: str | None
     lineage: Mapping[str, str]
+    metrics: Mapping[str, float]  # of its step, such as its loss
     table: Table
     tree: Any
 
@@ -52,6 +53,7 @@ def write_manifest(manifest: Manifest) -> tuple[bytes, str]:
         "saved_at": manifest.saved_at,
         "parent": manifest.parent,
         "lineage": dict(manifest.lineage),
+        "metrics": dict(manifest.metrics),
         "table": manifest.table.to_node(),
         "tree": manifest.tree,
     }
@@ -105,6 +107,9 @@ def _checked(fields: dict[str, Any]) -> Manifest:
         raise CheckpointError(f"the manifest has parent {str(parent)[:40]!r}")
     if not isinstance(lineage, dict) or not all(isinstance(value, str) for value in lineage.values()):
         raise CheckpointError("the manifest's lineage is not a mapping of strings")
+    metrics = fields.get("metrics")
+    if not isinstance(metrics, dict) or not all(_is_finite(value) for value in metrics.values()):
+        raise CheckpointError("the manifest's metrics are not a mapping of finite numbers")
     if "tree" not in fields:
         raise CheckpointError("the manifest has no tree")
     return Manifest(
@@ -113,9 +118,14 @@ def _checked(fields: dict[str, Any]) -> Manifest:
         saved_at=saved_at,
         parent=parent,
         lineage=lineage,
+        metrics=metrics,
         table=Table.from_node(fields.get("table")),
         tree=fields["tree"],
     )
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
 def _seal(digest: str) -> bytes:

@@ -27,6 +27,8 @@ class Keep:
     """
 
     last: int = 1  # the newest so many that are whole
+    best: int = 0  # and so many with the lowest of this metric
+    by: str = "loss"
     within_seconds: float = 0.0  # and all that are younger than this, by the store's clock
     pinned: frozenset[str] = frozenset()  # and these, by the hash of their manifest: releases need them
 
@@ -93,7 +95,7 @@ def _staying(
 ) -> set[str]:
     """What is damaged never counts as kept. Where fewer than wanted are whole, nothing goes."""
     newest_at = max((entry.modified_at for entry in entries), default=0.0)
-    staying: set[str] = set()
+    staying = _best(opened, keep)
     whole = 0
     for entry in entries:
         found = opened[entry.name]
@@ -105,6 +107,16 @@ def _staying(
     if keep.last > 1:
         staying |= _independent(entries, opened, staying)
     return staying
+
+
+def _best(opened: dict[str, Opened | None], keep: Keep) -> set[str]:
+    """By what was measured when they were saved; one without that is never among the best."""
+    measured = [
+        (known.manifest.metrics[keep.by], -known.manifest.step, name)
+        for name, known in opened.items()
+        if known is not None and keep.by in known.manifest.metrics
+    ]
+    return {name for _, _, name in sorted(measured)[: keep.best]}
 
 
 def _independent(entries: Sequence[Entry], opened: dict[str, Opened | None], staying: set[str]) -> set[str]:

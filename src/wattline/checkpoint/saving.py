@@ -27,6 +27,7 @@ from wattline.checkpoint.tensors import Array, TensorReference
 from wattline.checkpoint.tree import encode
 
 NO_LINEAGE: Mapping[str, str] = MappingProxyType({})
+NO_METRICS: Mapping[str, float] = MappingProxyType({})
 # A chunk that is a difference to a difference and so on: after so many it is written whole again. Where fewer
 # checkpoints are kept, after as many: a longer chain would keep packs that nobody else needs.
 LONGEST_CHAIN = 8
@@ -96,6 +97,7 @@ def save_after(
     step: int,
     epoch: int,
     lineage: Mapping[str, str],
+    metrics: Mapping[str, float] = NO_METRICS,
     longest_chain: int = LONGEST_CHAIN,
 ) -> tuple[Saved, Former]:
     """The same, and what the next one may build on; it holds on to the arrays of the tree."""
@@ -115,6 +117,7 @@ def save_after(
         saved_at=time.time(),
         parent=former.digest,
         lineage=lineage,
+        metrics=metrics,
         table=table,
         tree=node,
     )

@@ -20,7 +20,7 @@ import numpy as np
 from wattline.checkpoint.chunks import Table
 from wattline.checkpoint.errors import CheckpointError
 from wattline.checkpoint.retention import prune_after_saving
-from wattline.checkpoint.saving import LONGEST_CHAIN, NOTHING, Former, Saved, save_after
+from wattline.checkpoint.saving import LONGEST_CHAIN, NO_METRICS, NOTHING, Former, Saved, save_after
 from wattline.checkpoint.stores import Store
 from wattline.checkpoint.tensors import Array
 
@@ -58,7 +58,9 @@ class Series:
         """Go on from a restored checkpoint: what has not changed since is not written again."""
         self._former = Former(digest, table)
 
-    def begin(self, tree: object, step: int, *, whole: bool = False) -> bool:
+    def begin(
+        self, tree: object, step: int, *, whole: bool = False, metrics: Mapping[str, float] = NO_METRICS
+    ) -> bool:
         """Save behind the caller's back; False, and counted, while another save is being written.
 
         `whole`: not as a difference, so that it travels alone.
@@ -74,7 +76,9 @@ class Series:
         self._spare = {}
         stopped_seconds = time.monotonic() - started
         self._thread = threading.Thread(
-            target=self._write, args=(copied, step, started, stopped_seconds, whole), name="checkpoint"
+            target=self._write,
+            args=(copied, step, started, stopped_seconds, whole, dict(metrics)),
+            name="checkpoint",
         )
         self._thread.start()
         return True
@@ -96,7 +100,15 @@ class Series:
         written, self._written = self._written, None
         return written
 
-    def _write(self, tree: object, step: int, started: float, stopped_seconds: float, whole: bool) -> None:
+    def _write(
+        self,
+        tree: object,
+        step: int,
+        started: float,
+        stopped_seconds: float,
+        whole: bool,
+        metrics: Mapping[str, float],
+    ) -> None:
         saved, error, seconds, former = None, None, 0.0, self._former
         # The second is written whole as well: from then on no damage to one file takes all there is.
         building_on = Former(former.digest, former.table) if whole or self._saves == 1 else former
@@ -108,6 +120,7 @@ class Series:
                 step=step,
                 epoch=self._epoch,
                 lineage=self._lineage,
+                metrics=metrics,
                 longest_chain=min(LONGEST_CHAIN, self._keep or LONGEST_CHAIN),
             )
             seconds = time.monotonic() - started

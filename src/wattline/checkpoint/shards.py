@@ -26,7 +26,7 @@ from wattline.checkpoint.manifest import MAX_MANIFEST_BYTES, Manifest, read_mani
 from wattline.checkpoint.reading import Chunks
 from wattline.checkpoint.repository import PACKS, PARTS, checkpoint_name, publish, require_current
 from wattline.checkpoint.retention import prune_after_saving
-from wattline.checkpoint.saving import NO_LINEAGE, NOTHING, WORKERS, Former, Packer, Saved, split
+from wattline.checkpoint.saving import NO_LINEAGE, NO_METRICS, NOTHING, WORKERS, Former, Packer, Saved, split
 from wattline.checkpoint.stores import Store
 from wattline.checkpoint.tensors import (
     Array,
@@ -104,7 +104,14 @@ def save_shard(
             if packer.size_bytes:
                 writing.finish()
     part = Manifest(
-        step=step, epoch=epoch, saved_at=time.time(), parent=None, lineage={}, table=table, tree=node
+        metrics=NO_METRICS,
+        step=step,
+        epoch=epoch,
+        saved_at=time.time(),
+        parent=None,
+        lineage={},
+        table=table,
+        tree=node,
     )
     raw, _ = write_manifest(part)
     store.put(_part_name(name, rank, ranks), raw, replace=True)
@@ -190,7 +197,14 @@ def publish_shards(
     table = whole.only(merging.used)
     _require_packs(store, table.packs.values())
     manifest = Manifest(
-        step=step, epoch=epoch, saved_at=time.time(), parent=parent, lineage=lineage, table=table, tree=tree
+        metrics=NO_METRICS,
+        step=step,
+        epoch=epoch,
+        saved_at=time.time(),
+        parent=parent,
+        lineage=lineage,
+        table=table,
+        tree=tree,
     )
     raw, digest = write_manifest(manifest)
     publish(store, raw, step=step, epoch=epoch)

@@ -109,6 +109,8 @@ def receive(
 def prune(
     where: WhereArgument = None,
     keep_last: Annotated[int, typer.Option(help="So many of the newest that are whole.", min=1)] = 3,
+    keep_best: Annotated[int, typer.Option(help="And so many with the lowest of --by.", min=0)] = 0,
+    by: Annotated[str, typer.Option(help="What was logged at the step, such as loss.")] = "loss",
     keep_days: Annotated[float, typer.Option(help="And all that are younger.", min=0.0)] = 0.0,
     pin: Annotated[
         list[str] | None,
@@ -124,6 +126,8 @@ def prune(
         prune_all(
             where,
             keep_last=keep_last,
+            keep_best=keep_best,
+            by=by,
             keep_days=keep_days,
             pins=tuple(pin or ()),
             dry_run=dry_run,

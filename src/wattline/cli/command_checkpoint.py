@@ -51,6 +51,7 @@ class Row:
     needs_bytes: int = 0  # of all that is needed to restore it
     ratio: float | None = None
     lineage: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def list_all(where: str | None, *, as_json: bool) -> int:
@@ -199,6 +200,8 @@ def prune_all(
     where: str | None,
     *,
     keep_last: int,
+    keep_best: int,
+    by: str,
     keep_days: float,
     pins: tuple[str, ...],
     dry_run: bool,
@@ -206,7 +209,13 @@ def prune_all(
 ) -> int:
     store = find_store(where)
     pinned = frozenset(pins) | pinned_digests()
-    keep = Keep(last=keep_last, within_seconds=keep_days * _SECONDS_PER_DAY, pinned=pinned)
+    keep = Keep(
+        last=keep_last,
+        best=keep_best,
+        by=by,
+        within_seconds=keep_days * _SECONDS_PER_DAY,
+        pinned=pinned,
+    )
     pruned = prune(store, keep, dry_run=dry_run)
     if as_json:
         print_json(
@@ -258,6 +267,7 @@ def _describe(store: Store, name: str) -> Row:
         needs_bytes=sum(pack.size_bytes for pack in packs) + len(opened.raw_manifest),
         ratio=added_bytes / raw_bytes if raw_bytes else None,
         lineage=dict(manifest.lineage),
+        metrics=dict(manifest.metrics),
     )
 
 

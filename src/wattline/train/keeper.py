@@ -101,11 +101,13 @@ class Keeper:
             return step > self._tried_step and seconds >= self._interval_seconds
         return self._cadence.is_due(steps=step - self._tried_step, seconds=seconds)
 
-    def begin(self, parts: Mapping[str, Any], step: int, *, whole: bool = False) -> None:
+    def begin(
+        self, parts: Mapping[str, Any], step: int, metrics: Mapping[str, float], *, whole: bool = False
+    ) -> None:
         """Save behind the training's back; `take` tells what came of it. A failed save waits for the next
         turn, as does one that is skipped because another is still being written."""
         self._tried_step = step
-        self._series.begin(capture(parts), step, whole=whole)
+        self._series.begin(capture(parts), step, whole=whole, metrics=metrics)
         self._tried_at = time.monotonic()
 
     def take(self) -> Kept | Failed | None:
@@ -142,12 +144,14 @@ class Keeper:
         self._cadence.saved(written.stopped_seconds, behind_seconds=behind_seconds)
         self._interval_seconds = self._cadence.interval_seconds
 
-    def finish(self, parts: Mapping[str, Any], step: int) -> list[Kept | Failed]:
+    def finish(
+        self, parts: Mapping[str, Any], step: int, metrics: Mapping[str, float]
+    ) -> list[Kept | Failed]:
         """Wait until this very step is saved, or could not be; all that has ended meanwhile."""
         self._series.end()
         ended = [ended] if (ended := self.take()) is not None else []
         if self._saved_step != step:
-            self.begin(parts, step, whole=True)  # it may be about to move
+            self.begin(parts, step, metrics, whole=True)  # it may be about to move
             self._series.end()
             last = self.take()
             assert last is not None

@@ -155,11 +155,11 @@ class Run:
         if ended is not None:
             self._tell_save(ended, "cadence")
         if self._keeper.is_due(self.step):
-            self._keeper.begin(self._parts, self.step)
+            self._keeper.begin(self._parts, self.step, self._measured())
 
     def _save(self, reason: Literal["requested", "pause", "final"]) -> None:
         if self._keeper is not None:
-            for ended in self._keeper.finish(self._parts, self.step):
+            for ended in self._keeper.finish(self._parts, self.step, self._measured()):
                 self._tell_save(ended, reason if ended.step == self.step else "cadence")
 
     def _tell_save(self, ended: Kept | Failed, reason: str) -> None:
@@ -187,6 +187,11 @@ class Run:
         if reason == "pause":
             raise error
         warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+    def _measured(self) -> dict[str, float]:
+        """What was logged in the last step, as a checkpoint may hold it."""
+        values, _ = finite(self._logged)
+        return {name: float(value) for name, value in values.items() if value is not None}
 
     def _leave_fenced(self, error: StaleEpochError) -> Never:
         self._mailbox.report("fenced", step=self.step, why=error.message)
