@@ -130,6 +130,10 @@ class LiveWorld:
 
     def recover(self) -> list[Event]:
         """After a crash: make sure that nothing of earlier attempts runs, and say how each ended."""
+        for job in self._state.jobs.values():  # what was on its way to another site goes on
+            run = self._state.runs.get(job.request.run)
+            if job.saved is not None and run is not None and run.ended_at is None:
+                self._replicas.saved(job, job.saved.site)
         jobs = [self._state.jobs[job_id] for job_id in self._state.holding]
         folders = {
             job.id: self._home.attempt(job.request.run, job.request.phase, job.attempt) for job in jobs
