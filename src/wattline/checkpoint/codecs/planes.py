@@ -44,15 +44,20 @@ def rotate(numbers: Numbers, bits: int) -> Numbers:
 
 
 def split(numbers: Numbers, rotation: int, planes: Bytes) -> None:
-    """Fill `planes`, lowest first, with the bytes of the numbers rotated left by 0 to 7 bits.
+    """Fill `planes`, lowest first, with the bytes of the numbers rotated left by 0 to 7 bits."""
+    _halve(rotate(numbers, rotation), planes)
 
-    A shift and a narrowing copy for each plane: both are vectorized, which a strided copy of bytes is not.
-    """
-    planes[0] = numbers << rotation
-    if rotation:
-        planes[0] |= (numbers >> (8 * numbers.itemsize - rotation)).astype(np.uint8)
-    for number in range(1, len(planes)):
-        planes[number] = numbers >> (8 * number - rotation)
+
+def _halve(numbers: Numbers, planes: Bytes) -> None:
+    """Shifts and narrowing copies, half the width each time: all are vectorized, which a strided copy of
+    bytes is not, and there is less to shift each time."""
+    if len(planes) == 1:
+        planes[0] = numbers
+        return
+    middle = len(planes) // 2
+    half = np.dtype(f"<u{middle}")
+    _halve(numbers.astype(half), planes[:middle])
+    _halve((numbers >> 8 * middle).astype(half), planes[middle:])
 
 
 def join(planes: Sequence[Bytes], rotation: int) -> Numbers:
