@@ -20,7 +20,9 @@ def subtract(numbers: Numbers, base: Numbers) -> Numbers:
     change = numbers - base
     change <<= 1
     change ^= (_signed(change) >> top).view(change.dtype)
-    change |= (numbers ^ base) & (1 << top)
+    signs: Numbers = numbers ^ base
+    signs &= 1 << top
+    change |= signs
     return change
 
 
