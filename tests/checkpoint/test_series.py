@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,11 @@ import pytest
 from wattline.checkpoint import CheckpointError, LocalStore, Series, StorageError, restore, verify
 from wattline.checkpoint.reading import open_checkpoint
 from wattline.checkpoint.saving import LONGEST_CHAIN
+
+
+class Pair(NamedTuple):
+    first: np.ndarray[Any, Any]
+    second: list[np.ndarray[Any, Any]]
 
 
 class Gated(LocalStore):
@@ -120,6 +125,31 @@ def test_what_cannot_be_kept_is_told_as_well(tmp_path: Path) -> None:
     written = saving.take()
     assert written is not None
     assert isinstance(written.error, CheckpointError)
+
+
+def test_a_masked_array_does_not_lose_its_mask_on_the_way(tmp_path: Path) -> None:
+    saving = series(LocalStore(tmp_path))
+    saving.begin({"w": np.ma.masked_array([1.0, 2.0], mask=[True, False])}, 1)
+    saving.end()
+    written = saving.take()
+    assert written is not None
+    assert isinstance(written.error, CheckpointError)
+
+
+def test_arrays_in_a_named_tuple_are_copied_too(tmp_path: Path) -> None:
+    store = Gated(tmp_path)
+    saving = series(store)
+    pair = Pair(np.zeros(1000), [np.zeros(3)])
+    saving.begin({"pair": pair}, 1)
+    pair.first.fill(1)
+    pair.second[0].fill(1)
+    store.leave.set()
+    saving.end()
+    restored = restore(store)
+    assert restored is not None
+    first, (second,) = restored.tree["pair"]
+    assert not first.any()
+    assert not second.any()
 
 
 def test_what_has_not_changed_is_stored_once(tmp_path: Path) -> None:

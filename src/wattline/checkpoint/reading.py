@@ -49,6 +49,20 @@ class Opened:
     manifest: Manifest
     digest: str
 
+    def restored(self, tree: Any, raw_bytes: int, rejected: tuple[Rejected, ...]) -> Restored:
+        """With what was read of it."""
+        return Restored(
+            name=self.name,
+            step=self.manifest.step,
+            epoch=self.manifest.epoch,
+            lineage=self.manifest.lineage,
+            tree=tree,
+            digest=self.digest,
+            table=self.manifest.table,
+            raw_bytes=raw_bytes,
+            rejected=rejected,
+        )
+
 
 def restore(store: Store, name: str | None = None) -> Restored | None:
     """The newest checkpoint that verifies, or the one of this name; None when there is none at all."""
@@ -61,17 +75,7 @@ def restore(store: Store, name: str | None = None) -> Restored | None:
         if found is None:
             return None
         opened, tree, rejected = found
-    return Restored(
-        name=opened.name,
-        step=opened.manifest.step,
-        epoch=opened.manifest.epoch,
-        lineage=opened.manifest.lineage,
-        tree=tree,
-        digest=opened.digest,
-        table=opened.manifest.table,
-        raw_bytes=raw_bytes_of(opened.manifest),
-        rejected=rejected,
-    )
+    return opened.restored(tree, raw_bytes_of(opened.manifest), rejected)
 
 
 def verify(store: Store, name: str, progress: Callable[[int], None] | None = None) -> None:

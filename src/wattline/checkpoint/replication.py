@@ -20,10 +20,6 @@ from wattline.checkpoint.stores import Arriving, MissingError, Store
 
 Progress = Callable[[int, int], None]  # bytes that have arrived, and bytes in all
 
-# Each stream waits for the far end's word before it sends its next part: many make up for a long way. A store
-# that knows its way has `streams` of its own.
-DEFAULT_STREAMS = 8
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
@@ -79,7 +75,7 @@ def _copy(opened: Opened, target: Store, streams: int | None, progress: Progress
     manifest = opened.manifest
     require_current(target, manifest.epoch)
     packs = _missing_packs(target, opened)
-    many: int = getattr(target, "streams", DEFAULT_STREAMS) if streams is None else streams
+    many = target.streams if streams is None else streams
     sent_bytes = _send_packs(opened.store, target, packs, many, progress)
     if packs or not _has_manifest(target, opened):
         publish(target, opened.raw_manifest, step=manifest.step, epoch=manifest.epoch)

@@ -40,17 +40,7 @@ def restore_shards(store: Store, want: Want, name: str | None = None) -> Restore
     if found is None:
         return None
     opened, (tree, raw_bytes), rejected = found
-    return Restored(
-        name=opened.name,
-        step=opened.manifest.step,
-        epoch=opened.manifest.epoch,
-        lineage=opened.manifest.lineage,
-        tree=tree,
-        digest=opened.digest,
-        table=opened.manifest.table,
-        raw_bytes=raw_bytes,
-        rejected=rejected,
-    )
+    return opened.restored(tree, raw_bytes, rejected)
 
 
 def _read_wanted(opened: Opened, want: Want) -> tuple[Any, int]:

@@ -103,14 +103,10 @@ def save_after(
     """The same, and what the next one may build on; it holds on to the arrays of the tree."""
     name = checkpoint_name(step, epoch)
     require_current(store, epoch)
-    pack_name = f"{PACKS}{name}-{secrets.token_hex(8)}"
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="encode") as pool:
         packer = Packer(former, pool, longest_chain=longest_chain)
         node = packer.describe(tree)
-        with store.create(pack_name) as writing:
-            table = packer.write(writing, pack_name)
-            if packer.size_bytes:
-                writing.finish()
+        table = packer.write_to(store, name)
     manifest = Manifest(
         step=step,
         epoch=epoch,
@@ -181,8 +177,16 @@ class Packer:
         self.tensors[place] = (reference, whole)
         return reference
 
-    def write(self, writing: Writing, name: str) -> Table:
-        """Write what is missing; all that is needed to restore what was put."""
+    def write_to(self, store: Store, checkpoint: str) -> Table:
+        """Write what is missing as one pack; all that is needed to restore what was put."""
+        name = f"{PACKS}{checkpoint}-{secrets.token_hex(8)}"
+        with store.create(name) as writing:
+            table = self._write(writing, name)
+            if self.size_bytes:
+                writing.finish()
+        return table
+
+    def _write(self, writing: Writing, name: str) -> Table:
         solid = self._solid()
         missing = [(digest, wanted) for digest, wanted in self._wanted.items() if digest not in solid.chunks]
         for (digest, wanted), (codec, stored, base) in zip(

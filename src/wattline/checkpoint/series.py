@@ -149,8 +149,11 @@ class _Staging:
         self._copies: list[tuple[Array, Array]] = []  # into which, from which
 
     def stage(self, value: Any, place: str = "") -> Any:
-        """The same tree with arrays of its own, which `fill` fills."""
-        if isinstance(value, np.ndarray):
+        """The same tree with arrays of its own, which `fill` fills.
+
+        What `tree.encode` refuses, such as a masked array, stays as it is and is refused there.
+        """
+        if type(value) in (np.ndarray, np.memmap):
             buffer = self._spare.pop(place, None)
             if buffer is None or (buffer.dtype, buffer.shape) != (value.dtype, value.shape):
                 buffer = np.empty(value.shape, value.dtype)
@@ -158,8 +161,9 @@ class _Staging:
             return buffer
         if isinstance(value, dict):
             return {key: self.stage(item, f"{place}/{key}") for key, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(self.stage(item, f"{place}/{index}") for index, item in enumerate(value))
+        if isinstance(value, list | tuple):  # a named tuple is kept as a tuple
+            staged = [self.stage(item, f"{place}/{index}") for index, item in enumerate(value)]
+            return staged if isinstance(value, list) else tuple(staged)
         return value
 
     def fill(self) -> None:

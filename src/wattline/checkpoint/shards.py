@@ -10,7 +10,6 @@ epoch, so the parts of two tries never mix.
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,14 +94,10 @@ def save_shard(
         raise CheckpointError(f"rank {rank} is not one of {ranks} ranks")
     name = checkpoint_name(step, epoch)
     require_current(store, epoch)
-    pack_name = f"{PACKS}{name}-{secrets.token_hex(8)}"
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="encode") as pool:
         packer = Packer(former, pool)
         node = _describe(tree, packer, writes_all=rank == 0)
-        with store.create(pack_name) as writing:
-            table = packer.write(writing, pack_name)
-            if packer.size_bytes:
-                writing.finish()
+        table = packer.write_to(store, name)
     part = Manifest(
         metrics=NO_METRICS,
         step=step,

@@ -27,6 +27,7 @@ class Kept:
     added_bytes: int  # to the store
     stopped_seconds: float
     seconds: float
+    skipped: int  # saves so far whose turn came while another was being written
     cadence: str  # how often it is saved and why, where nobody said
 
 
@@ -67,11 +68,6 @@ class Keeper:
         self._saved_step: int | None = None
         self._tried_step = 0
         self._tried_at = time.monotonic()
-
-    @property
-    def skipped(self) -> int:
-        """Saves whose turn came while another was being written."""
-        return self._series.skipped
 
     def resume(self, parts: Mapping[str, Any]) -> Resumed | None:
         """Put every part back as the newest good checkpoint has it; None when there is nothing yet.
@@ -130,6 +126,7 @@ class Keeper:
             added_bytes=written.saved.written_bytes,
             stopped_seconds=written.stopped_seconds,
             seconds=written.seconds,
+            skipped=self._series.skipped,
             cadence=self._cadence.explain() if isinstance(self._cadence, checkpoint.AutoCadence) else "",
         )
 

@@ -175,6 +175,7 @@ class Run:
                 seconds=ended.seconds,
                 stopped_seconds=ended.stopped_seconds,
                 reason=reason,
+                skipped=ended.skipped,
                 **({"cadence": ended.cadence} if ended.cadence else {}),
             )
             return

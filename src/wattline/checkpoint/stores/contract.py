@@ -66,6 +66,10 @@ class Store(Protocol):
     def address(self) -> str:
         """For people: a path or a URL, without secrets."""
 
+    @property
+    def streams(self) -> int:
+        """How many parts to send at once: each waits for the far end's word, so a long way takes many."""
+
     def list(self, prefix: str = "") -> Sequence[Stored]:
         """Every object whose name begins so, by name."""
 

@@ -40,6 +40,8 @@ class LocalStore:
         self._root = root.absolute()  # a script that changes its folder keeps its store
         self._durable: set[Path] = set()
 
+    streams = 8
+
     @property
     def address(self) -> str:
         return str(self._root)

@@ -19,6 +19,10 @@ class PacedStore:
     def address(self) -> str:
         return self._store.address
 
+    @property
+    def streams(self) -> int:
+        return self._store.streams
+
     def list(self, prefix: str = "") -> Sequence[Stored]:
         return self._store.list(prefix)
 

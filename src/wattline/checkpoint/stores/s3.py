@@ -96,6 +96,8 @@ class S3Store:
             raise CheckpointError(f"an S3 address may say endpoint and region, not {sorted(options)}")
         return cls(parts.netloc, parts.path.strip("/"), endpoint=endpoint, region=region)
 
+    streams = 8
+
     @property
     def address(self) -> str:
         return self._address
