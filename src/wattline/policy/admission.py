@@ -109,6 +109,8 @@ class _Loosened:
         if known is None:
             known = self._known[each] = {pool: self._room(request, pool).most for pool in self._pools}
         gpus = request.gpus
+        if max(known.values()) < gpus:  # most shapes, most of the time
+            return []
         return [pool for pool, most in known.items() if most >= gpus]
 
     def take(self, request: JobRequest, place: Place) -> None:

@@ -25,6 +25,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     response = respond(draft, policy)
     recalled = recall(draft, policy)
     admission = admit(draft, policy)
+    draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *response.looks, *recalled.looks, *admission.looks]
     actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)

@@ -253,9 +253,9 @@ class _Search:
 
     def _judge_heat(self, claim: Claim) -> list[Verdict]:
         if len(claim.nodes) == 1 and claim.gpu_watts:  # most jobs, and most of those stay cool
-            node = claim.nodes[0][0]
-            added = dict(claim.amounts)[self._snapshot.plant.spots[node].loop_resource]
-            cool = self._coolness.judge(node, claim.gpu_watts, added)
+            plant, (node, gpus) = self._snapshot.plant, claim.nodes[0]
+            taking = taking_of(self._request, plant, node, gpus, self._power_fraction)
+            cool = self._coolness.judge(node, claim.gpu_watts, taking.loop_amount)
             if cool is not None:
                 return [cool]
         return judge_heat(self._snapshot, self._request, claim, self._policy.thresholds)

@@ -5,10 +5,12 @@ The loop is the live one: `step` folds what the world tells, decides, writes it 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from wattline.control import Decide, StepRecord, encode_step, step
@@ -140,7 +142,8 @@ def run(
         would_wait=lambda request: request.shape in state.stuck,
     )
     journal = RunJournal(keep)
-    drive(world, state, setting, journal, tell)
+    with _uncollected():
+        drive(world, state, setting, journal, tell)
     world.finish()
     report = report_of(
         setting,
@@ -150,6 +153,18 @@ def run(
         cpu_seconds=time.process_time() - cpu,
     )
     return Outcome(report, timeline)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """A turn leaves no cycles behind; looking for some among a million jobs takes an eighth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def drive(
