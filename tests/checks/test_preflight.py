@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from wattline.checks import Preflight, preflight
+from wattline.checks import Asking, Preflight, preflight
 from wattline.spec import Pipeline, Policy
 
 
 def checked(folder: Path, *, policy: dict[str, Any] | None = None, **more: Any) -> Preflight:
     head = {"pipeline": "p", "model": "m", "owner": "o", "project": "q", "phases": {"train": {"run": "true"}}}
     pipeline = Pipeline.model_validate(head | more)
-    return preflight(pipeline, Policy.model_validate(policy or {}), folder)
+    return preflight(Asking(pipeline=pipeline, policy=Policy.model_validate(policy or {}), folder=folder))
 
 
 def outcomes(found: Preflight) -> dict[str, str]:
-    return {check.check: check.outcome for check in found.checks}
+    return {check.title: check.outcome for check in found.checks}
 
 
 def phases(*commands: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def test_a_pipeline_with_nothing_amiss_passes(tmp_path: Path) -> None:
 def test_metadata_that_the_policy_requires_is_named_where_it_is_missing(tmp_path: Path) -> None:
     found = checked(tmp_path, policy={"required_metadata": ["owner", "intended_use", "data"]})
     assert not found.passed
-    assert found.checks[0].message == "the policy requires intended_use, data; add it to the pipeline"
+    assert found.checks[0].message == "policy default requires intended_use, data"
 
 
 @pytest.mark.parametrize("prefix", ["", "sha256:"])
@@ -41,7 +41,7 @@ def test_data_that_is_as_pinned_passes(tmp_path: Path, prefix: str) -> None:
     (tmp_path / "words.txt").write_text("words")
     sha256 = hashlib.sha256(b"words").hexdigest()
     found = checked(tmp_path, data=[{"name": "words", "path": "words.txt", "sha256": prefix + sha256}])
-    assert outcomes(found)["data words"] == "pass"
+    assert outcomes(found)["data.hash words"] == "pass"
     assert found.data_sha256 == {"words.txt": sha256}
 
 
@@ -49,7 +49,7 @@ def test_data_that_is_not_pinned_is_a_warning_and_its_hash_is_taken(tmp_path: Pa
     (tmp_path / "words.txt").write_text("words")
     found = checked(tmp_path, data=[{"name": "words", "path": "words.txt"}])
     assert found.passed
-    assert outcomes(found)["data words"] == "warn"
+    assert outcomes(found)["data.hash words"] == "warn"
     assert found.data_sha256 == {"words.txt": hashlib.sha256(b"words").hexdigest()}
 
 
@@ -127,8 +127,9 @@ def test_a_site_that_the_facility_does_not_have_holds_no_replicas(tmp_path: Path
         }
     )
     policy = Policy.model_validate({})
-    found = preflight(pipeline, policy, tmp_path, sites=["zurich", "frankfurt"])
+    asking = Asking(pipeline=pipeline, policy=policy, folder=tmp_path, sites=["zurich", "frankfurt"])
+    found = preflight(asking)
     (failed,) = [check for check in found.checks if check.outcome == "fail"]
     assert "replicate_to names frankfrut" in failed.message
-    assert "did you mean frankfurt?" in failed.message
-    assert preflight(pipeline, policy, tmp_path).passed
+    assert failed.fix == "did you mean frankfurt?"
+    assert preflight(Asking(pipeline=pipeline, policy=policy, folder=tmp_path)).passed

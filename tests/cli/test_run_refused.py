@@ -68,9 +68,9 @@ def test_everything_that_preflight_finds_is_told_at_once_and_nothing_runs(desk: 
     assert ran.out == ""
     found = hashlib.sha256(b"other words\n").hexdigest()
     for said in (
-        "metadata: the policy requires intended_use, image",
-        "preflight of small failed: metadata, data words, data more, params, entry train\n",
-        f"data words: words.txt has sha256 {found}, the pipeline says {pinned}; restore the file, or pin",
+        "metadata: policy quick requires intended_use, image",
+        "preflight of small failed: metadata, data.hash words, data.there more, params, entry train\n",
+        f"data.hash words: words.txt has sha256 {found}, the pipeline says {pinned}; restore",
         f"{desk.folder / 'more.txt'} does not exist",
         f"{desk.folder / 'params.json'} does not exist",
         f"'python train.py' names train.py, which is not in {desk.folder}",

@@ -104,11 +104,12 @@ def means(written: str, field: FieldInfo) -> bool:
     if written == "required":
         return field.is_required()
     default: Any = field.get_default(call_default_factory=True)
-    if written in ("none", "empty", "as below"):
+    if written in ("none", "empty", "as below", "as above"):
         kinds = {
             "none": default is None,
             "empty": default in ((), {}, ""),
             "as below": isinstance(default, BaseModel),
+            "as above": isinstance(default, BaseModel),
         }
         return kinds[written]
     value = parse_source(written.strip("`").encode(), "default").value

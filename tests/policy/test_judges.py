@@ -425,3 +425,59 @@ def test_idle_draw_is_in_the_resource_and_not_in_the_claim() -> None:
     rack = hall.state.plant.resource_number["zurich/r1"]
     assert hall.state.plant.resources[rack].idle == 800
     assert hall.state.ledger.claimed[rack] == 2400
+
+
+@pytest.mark.parametrize(
+    ("residency", "granted", "expected"),
+    [((), ["eu"], START), (("eu",), ["eu", "us"], START), (("us",), ["eu"], REFUSE), ((), ["us"], REFUSE)],
+)
+def test_a_team_runs_only_in_regions_that_it_may(
+    residency: tuple[str, ...], granted: list[str], expected: str
+) -> None:
+    hall = a_world(policy=a_policy(teams={"nlp": {"regions": granted}}))
+    assert outcome_of(hall, a_job(gpus=1, project="nlp", residency=residency)) == expected
+    assert outcome_of(hall, a_job("o/train", gpus=1, project="other")) == START
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(3600.0, START), (3601.0, REFUSE), (None, REFUSE)])
+def test_a_team_may_be_told_how_long_a_job_of_it_runs(seconds: float | None, expected: str) -> None:
+    hall = a_world(policy=a_policy(teams={"nlp": {"max_duration": "1h"}}))
+    request = a_job(gpus=1, project="nlp", max_duration_seconds=seconds)
+    assert against(hall, request) == ([] if expected == START else ["duration.team"])
+    assert outcome_of(hall, request) == expected
+
+
+def exemption(rule: str, until: str = "2100-01-01T00:00Z", project: str = "nlp") -> dict[str, str]:
+    return {"rule": rule, "project": project, "until": until, "because": "a deadline", "approved_by": "ops"}
+
+
+@pytest.mark.parametrize(
+    ("exempt", "expected"),
+    [
+        (exemption("small"), START),
+        (exemption("rule.small"), START),
+        (exemption("other"), REFUSE),
+        (exemption("small", project="vision"), REFUSE),
+        (exemption("small", until="1970-01-02T00:00Z"), REFUSE),
+    ],
+)
+def test_a_rule_does_not_hold_for_a_project_that_is_exempt_until_then(
+    exempt: dict[str, str], expected: str
+) -> None:
+    rule = {"name": "small", "when": "job.gpus > 1", "say": "one GPU each", "mode": "block"}
+    hall = a_world(policy=a_policy(rules=[rule], exemptions=[exempt]))
+    request = a_job(gpus=2, project="nlp")
+    if expected == START:
+        said = verdict_on(hall, request, "rule.small").say
+        assert said == "exempt until 2100-01-01, approved by ops: a deadline"
+    assert outcome_of(hall, request) == expected
+
+
+def test_a_quota_that_is_used_up_does_not_hold_who_is_exempt_from_it() -> None:
+    teams = {"nlp": {"quota": {"gpu_hours": 1}}}
+    request = a_job(gpus=4, project="nlp", max_duration_seconds=3600.0)
+    assert outcome_of(a_world(policy=a_policy(teams=teams)), request) == REFUSE
+    ended = [exemption("quota.gpu_hours", until="1970-01-02T00:00Z")]
+    assert outcome_of(a_world(policy=a_policy(teams=teams, exemptions=ended)), request) == REFUSE
+    exempt = a_policy(teams=teams, exemptions=[exemption("quota.gpu_hours")])
+    assert outcome_of(a_world(policy=exempt), request) == START

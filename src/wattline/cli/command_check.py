@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from wattline.checks import Preflight, preflight
+from wattline.checks import Asking, Preflight, preflight
 from wattline.checks.outlook import Outlook, PhaseOutlook, look_at_run, said_by_policy
 from wattline.cli.finding import open_if_any
 from wattline.cli.printing import columns, iso, plain, print_json, stdout_console
@@ -17,7 +18,7 @@ from wattline.spec import Pipeline, Policy, read_facility, read_pipeline, read_p
 from wattline.state import State
 from wattline.units import format_seconds, format_watts
 
-_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "block": "bold red"}
+_STYLES = {"skip": "dim", "pass": "green", "warn": "yellow", "fail": "bold red", "block": "bold red"}
 _EXIT_CODES = {"pass": 0, "warn": 0, "block": 1}
 
 
@@ -36,7 +37,18 @@ def check_pipeline(
             state, at = State(read_facility(facility or "lab")), time.time()
             chosen = read_policy(policy or "default")
             against = f"{state.plant.facility.name}, empty"
-        checked = preflight(pipeline, chosen, folder, source=list_source(folder), sites=state.plant.sites)
+        checked = preflight(
+            Asking(
+                pipeline=pipeline,
+                policy=chosen,
+                folder=folder,
+                document=path.name,
+                source=list_source(folder),
+                sites=state.plant.sites,
+                environment=os.environ,
+                approved=approved,
+            )
+        )
         outlook = look_at_run(state, chosen, pipeline, checked, at, approved=approved)
     if as_json:
         print_json(_describe(pipeline, checked, outlook, chosen, against))
@@ -129,7 +141,8 @@ def _show(console: Console, pipeline: Pipeline, checked: Preflight, outlook: Out
     table = columns("check", "", "")
     for check in checked.checks:
         outcome = Text(check.outcome, style=_STYLES[check.outcome])
-        table.add_row(plain(check.check), outcome, plain(check.message))
+        said = f"{check.message}; {check.fix}" if check.fix else check.message
+        table.add_row(plain(check.title), outcome, plain(said))
     console.print(table)
     console.print()
     table = columns("phase", "starts", "takes", "peak", "")

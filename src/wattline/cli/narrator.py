@@ -112,9 +112,10 @@ class Narrator:
         self.console.print(line)
 
     def preflight(self, checked: Preflight) -> None:
-        marks = {"pass": "✓", "warn": "!", "fail": "✗"}
+        marks = {"pass": "✓", "warn": "!", "fail": "✗", "skip": "–"}
         for check in checked.checks:
-            self.say("preflight", f"{marks[check.outcome]} {check.check}: {check.message}")
+            fix = f"; {check.fix}" if check.fix else ""
+            self.say("preflight", f"{marks[check.outcome]} {check.title}: {check.message}{fix}")
 
     def joined(self, pid: int | None) -> None:
         who = f"process {pid}" if pid is not None else "another process"

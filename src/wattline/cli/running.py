@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
+from wattline.checks import Asking as PreflightAsking
 from wattline.checks import Preflight, preflight
 from wattline.cli.conductor import Conductor
 from wattline.cli.narrator import Narrator
@@ -70,15 +72,20 @@ def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted
     else:
         facility = session.state.plant.facility
     checked = preflight(
-        pipeline,
-        policy,
-        folder,
-        source={file.path for file in bundle.files},
-        sites=[site.name for site in facility.sites],
+        PreflightAsking(
+            pipeline=pipeline,
+            policy=policy,
+            folder=folder,
+            document=asking.pipeline.name,
+            source={file.path for file in bundle.files},
+            sites=[site.name for site in facility.sites],
+            environment=os.environ,
+            approved=asking.approved_by is not None,
+        )
     )
     narrator.preflight(checked)
     if not checked.passed:
-        failed = [check.check for check in checked.checks if check.outcome == "fail"]
+        failed = [check.title for check in checked.checks if check.outcome == "fail"]
         raise RefusedError(
             f"preflight of {pipeline.pipeline} failed: {', '.join(failed)}", hint="what is said of each above"
         )

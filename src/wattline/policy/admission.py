@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from wattline.policy.naming import next_action
-from wattline.policy.permission import allowed_models, judge_permission
+from wattline.policy.permission import allowed_models, allowed_regions, judge_permission, valid_exemptions
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.power import headroom_of
 from wattline.policy.rooms import Room, Rooms, limit_of_each
@@ -125,6 +125,9 @@ class _Loosened:
         return self._rooms.room(self._draft, self._headroom, request, pool)
 
 
+_Bounds = tuple[frozenset[str] | None, tuple[str, ...] | None]  # models, regions
+
+
 class _Head(msgspec.Struct):
     """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
 
@@ -134,8 +137,8 @@ class _Head(msgspec.Struct):
     next: int = 0
     # By project, the shortest it has no budget for.
     broke: dict[str, float] = msgspec.field(default_factory=dict)
-    # Models that a team is bound to, none to be had.
-    without: set[frozenset[str]] = msgspec.field(default_factory=set)
+    # Models and regions that a team is bound to, none to be had.
+    without: set[_Bounds] = msgspec.field(default_factory=set)
 
     def __lt__(self, other: _Head) -> bool:
         mine, theirs = self.queue[self.next], other.queue[other.next]
@@ -158,21 +161,25 @@ def judge_request(
         return Choice(None, tuple(permission))
     choice = choose_place(draft, policy, request, near=near, only=only)
     if choice.place is None and only is None:
-        never = _judge_ever(draft.plant, policy, request)
+        never = _judge_ever(draft, policy, request)
         if never:
             return Choice(None, (*permission, *never))
     return Choice(choice.place, (*permission, *choice.verdicts)) if permission else choice
 
 
-def _judge_ever(plant: Plant, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
+def _judge_ever(draft: Snapshot, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
     """Why a job would not fit an empty facility either; nothing where it would."""
-    empty = empty_facility(plant)
+    empty = empty_facility(draft.plant)
     asked = (request.project, request.max_duration_seconds, request.shape) if policy.teams else request.shape
+    snapshot = empty.snapshot
+    if policy.exemptions:  # they end
+        snapshot = Snapshot(empty.state, draft.at)
+        asked = (asked, tuple(valid_exemptions(draft, request, policy)))
     known = empty.ever.get(asked)
     if known is None or known[0] is not policy:
-        ever = choose_place(empty.snapshot, policy, request)
+        ever = choose_place(snapshot, policy, request)
         never: tuple[Verdict, ...] = ()
-        if ever.place is None and not may_ever_fit(empty.snapshot, policy, request, ever.verdicts):
+        if ever.place is None and not may_ever_fit(snapshot, policy, request, ever.verdicts):
             never = tuple(
                 verdict
                 if verdict.allows
@@ -226,7 +233,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
     if project in head.broke and seconds >= head.broke[project]:
         return True
-    bound = _bound_models(job.request, policy)
+    bound = _bounds_of(job.request, policy)
     if bound is not None and bound in head.without:
         return True
     choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
@@ -260,10 +267,12 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     return False
 
 
-def _bound_models(request: JobRequest, policy: Policy) -> frozenset[str] | None:
-    """The models a job may use, where it is its team that leaves it fewer than its shape says."""
+def _bounds_of(request: JobRequest, policy: Policy) -> _Bounds | None:
+    """What a job may use, where it is its team that leaves it less than its shape says."""
     team = policy.teams.get(request.project)
-    return allowed_models(request, policy) if team is not None and team.gpu else None
+    if team is None or not (team.gpu or team.regions):
+        return None
+    return allowed_models(request, policy), allowed_regions(request, policy)
 
 
 def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
@@ -333,6 +342,7 @@ def _lost_soon(job: Job) -> int:
 class Empty:
     """The same facility with nothing running and nothing broken, and what it was asked before."""
 
+    state: State
     snapshot: Snapshot
     ever: dict[object, tuple[Policy, tuple[Verdict, ...]]]
 
@@ -340,4 +350,5 @@ class Empty:
 @lru_cache(maxsize=8)
 def empty_facility(plant: Plant) -> Empty:
     sites = tuple([dataclasses.replace(site, telemetry="none") for site in plant.facility.sites])
-    return Empty(Snapshot(State(dataclasses.replace(plant.facility, sites=sites)), 0.0), {})
+    state = State(dataclasses.replace(plant.facility, sites=sites))
+    return Empty(state, Snapshot(state, 0.0), {})

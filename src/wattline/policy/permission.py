@@ -1,12 +1,14 @@
-"""Permission: may this be asked at all? Metadata, classes, durations, instance types, rules, quotas."""
+"""Permission: may this be asked at all? Classes, durations, instance types, regions, rules, quotas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
 
+import msgspec
+
 from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
-from wattline.spec.policy import Mode, Policy
+from wattline.spec.policy import Exemption, Mode, Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
 from wattline.state.account import promise_of
 from wattline.units import format_seconds
@@ -23,12 +25,48 @@ def judge_permission(snapshot: Snapshot, request: JobRequest, policy: Policy) ->
     ):
         known = policy.classes.get(request.scheduling_class)
         if known is None or known.max_duration is None:  # the common case asks nothing but the rules
-            return _judge_rules(snapshot, request, policy)
-    return [
+            return _exempt(snapshot, request, policy, _judge_rules(snapshot, request, policy))
+    verdicts = [
         *_judge_duration(request, policy),
+        *_judge_team_duration(request, policy),
         *_judge_instance_type(request, policy),
+        *_judge_region(request, policy),
         *_judge_rules(snapshot, request, policy),
     ]
+    return _exempt(snapshot, request, policy, verdicts)
+
+
+def _exempt(
+    snapshot: Snapshot, request: JobRequest, policy: Policy, verdicts: list[Verdict]
+) -> list[Verdict]:
+    """What was said against a job, taken back where its project is exempt from that rule for now.
+
+    Not of instance types and regions: where a job may be put is no matter of time.
+    """
+    if not policy.exemptions:
+        return verdicts
+    valid = valid_exemptions(snapshot, request, policy)
+    found = []
+    for verdict in verdicts:
+        exemption = valid.get(verdict.rule.removeprefix("rule.")) or valid.get(verdict.rule)
+        if exemption is not None and not verdict.allows and verdict.rule not in _ABOUT_PLACES:
+            say = f"exempt until {exemption.until:%Y-%m-%d}, approved by {exemption.approved_by}: "
+            said = say + exemption.because
+            verdict = msgspec.structs.replace(verdict, outcome=Outcome.WARN, say=said, change="")
+        found.append(verdict)
+    return found
+
+
+def valid_exemptions(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, Exemption]:
+    """By rule, those of a job's project that have not ended."""
+    return {
+        exemption.rule: exemption
+        for exemption in policy.exemptions
+        if exemption.project == request.project and snapshot.at < exemption.until.timestamp()
+    }
+
+
+_ABOUT_PLACES = ("instance.type", "residency.team")
 
 
 def allowed_models(request: JobRequest, policy: Policy) -> frozenset[str] | None:
@@ -39,6 +77,16 @@ def allowed_models(request: JobRequest, policy: Policy) -> frozenset[str] | None
     if wanted is None or granted is None:
         return wanted or granted
     return wanted & granted
+
+
+def allowed_regions(request: JobRequest, policy: Policy) -> tuple[str, ...] | None:
+    """Regions where both the job and its team's policy want it to run; None: anywhere."""
+    team = policy.teams.get(request.project)
+    if team is None or not team.regions:
+        return request.residency or None
+    if not request.residency:
+        return team.regions
+    return tuple([region for region in request.residency if region in team.regions])
 
 
 def judge_budget(
@@ -70,7 +118,7 @@ def judge_budget(
             )
         else:
             verdicts.append(Verdict.wait(rule, request.project, change="the week ends", **numbers))
-    return verdicts
+    return _exempt(snapshot, request, policy, verdicts)
 
 
 def _judge_duration(request: JobRequest, policy: Policy) -> list[Verdict]:
@@ -109,6 +157,44 @@ def _judge_duration(request: JobRequest, policy: Policy) -> list[Verdict]:
             )
         ]
     return [Verdict.allow("duration.class", request.scheduling_class, asked_seconds=asked, most_seconds=most)]
+
+
+def _judge_team_duration(request: JobRequest, policy: Policy) -> list[Verdict]:
+    team = policy.teams.get(request.project)
+    most, asked = (team.max_duration if team is not None else None), request.max_duration_seconds
+    if most is None:
+        return []
+    if asked is None:
+        return [
+            Verdict(
+                rule="duration.team",
+                subject=request.project,
+                outcome=Outcome.REFUSE,
+                say=f"jobs of {request.project} run {format_seconds(most)} at most",
+                change=f"set constraints.max_duration to {format_seconds(most)} or less",
+            )
+        ]
+    if asked > most:
+        change = f"max_duration of {format_seconds(most)} or less"
+        numbers = {"asked_seconds": asked, "most_seconds": most}
+        return [Verdict.refuse("duration.team", request.project, change, **numbers)]
+    return [Verdict.allow("duration.team", request.project, asked_seconds=asked, most_seconds=most)]
+
+
+def _judge_region(request: JobRequest, policy: Policy) -> list[Verdict]:
+    regions = allowed_regions(request, policy)
+    if regions is None or regions:
+        return []
+    granted = ", ".join(policy.teams[request.project].regions)
+    return [
+        Verdict(
+            rule="residency.team",
+            subject=", ".join(request.residency),
+            outcome=Outcome.REFUSE,
+            say=f"{request.project} may run in {granted}",
+            change=f"ask for residency in {granted}",
+        )
+    ]
 
 
 def _judge_instance_type(request: JobRequest, policy: Policy) -> list[Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from wattline.policy.permission import allowed_models
+from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.spec.policy import Policy
 from wattline.state import JobRequest, Place, Plant, Snapshot, Usage, peak_watts_at, peak_watts_on, usage_of
 from wattline.units import SECONDS_PER_HOUR
@@ -35,7 +35,7 @@ def pools_for(
         request.peak_watts,
         power_fraction,
         models,
-        request.residency,
+        allowed_regions(request, policy),
     )
     return found if sites is None else [(cost, pool) for cost, pool in found if plant.pools[pool][0] in sites]
 
@@ -48,12 +48,12 @@ def _price_pools(
     peak_watts: float | None,
     power_fraction: float,
     models: frozenset[str] | None,
-    residency: tuple[str, ...],
+    regions: tuple[str, ...] | None,
 ) -> tuple[tuple[float, int], ...]:
     asked = JobRequest(job="", run="", gpus=gpus, peak_watts=peak_watts)
     found = []
     for pool, (site, device) in enumerate(plant.pools):
-        if residency and plant.sites[site].region not in residency:
+        if regions is not None and plant.sites[site].region not in regions:
             continue
         if gpus and (not device or (models is not None and device not in models)):
             continue

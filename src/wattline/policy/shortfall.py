@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from wattline.policy.gang import ONE_NODE, Spread
-from wattline.policy.permission import allowed_models
+from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.policy.pools import pools_for
 from wattline.policy.power import headroom_of
 from wattline.spec.policy import Policy
@@ -70,9 +70,10 @@ def _judge_kind(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Verd
     """No pool is of a kind that this job may use."""
     plant = snapshot.plant
     regions = {site.region for site in plant.sites.values()}
-    if request.residency and not regions.intersection(request.residency):
+    wanted_regions = allowed_regions(request, policy)
+    if wanted_regions is not None and not regions.intersection(wanted_regions):
         there = ", ".join(sorted(regions)) or "none"
-        return Verdict.wait("residency", ", ".join(request.residency), change=f"this facility has {there}")
+        return Verdict.wait("residency", ", ".join(wanted_regions), change=f"this facility has {there}")
     models = allowed_models(request, policy)
     wanted = " or ".join(sorted(models)) if models else "any GPU"
     there = ", ".join(sorted({device for _, device in plant.pools if device})) or "none"

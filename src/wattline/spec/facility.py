@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from wattline.facility import DEVICES, Device
+from wattline.spec.document import Document
 from wattline.spec.facility_checks import flaws_of, overloads_of
 from wattline.spec.flaws import MOST_FLAWS, FlawedError
-from wattline.spec.pipeline import Document
 from wattline.spec.quantities import Name
 from wattline.spec.site import DeviceDocument, LinkDocument, SiteDocument
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from wattline.spec.pipeline import Document
+from wattline.spec.document import Document
 from wattline.spec.quantities import Celsius, Fraction, Name, Seconds, Whole
 
 

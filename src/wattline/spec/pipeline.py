@@ -11,19 +11,19 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
 )
 
 from wattline import units
 from wattline.enums import plain_members
+from wattline.spec.document import Document
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
 from wattline.spec.gates import check_gate
 from wattline.spec.ladder import Ladder
 from wattline.spec.nearest import listed, nearest
+from wattline.spec.preparation import Launch, Rehearsal, Runtime, Tokenizer, Variable
 from wattline.spec.quantities import (
     BitsPerSecond,
     Flag,
@@ -34,12 +34,6 @@ from wattline.spec.quantities import (
     Watts,
     Whole,
 )
-
-
-class Document(BaseModel):
-    """A part of a document: unknown fields are errors, nothing changes after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 @plain_members
@@ -209,6 +203,8 @@ class Phase(Document):
     under_pressure: Ladder | None = None
     signals: Signals | None = None
     restart: Restart = Restart()
+    launch: Launch | None = None
+    rehearse: Rehearsal | Literal["skip"] = Rehearsal()
 
 
 class Release(Document):
@@ -278,6 +274,9 @@ class Pipeline(Document):
     project: Name
     intended_use: Annotated[str, Field(max_length=2000)] = ""
     image: Image | None = None
+    runtime: Runtime | None = None
+    secrets: Annotated[tuple[Variable, ...], Field(max_length=100)] = ()  # environment variables it needs
+    tokenizer: Tokenizer | None = None
     data: Annotated[tuple[Data, ...], Field(max_length=1000), AfterValidator(_check_data)] = ()
     params: RelativePath | None = None
     phases: Annotated[dict[Name, Phase], Field(min_length=1, max_length=200), AfterValidator(_check_phases)]

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from wattline import units
+from wattline.spec.document import Document
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
-from wattline.spec.pipeline import Document
 from wattline.spec.quantities import Name, Number, Seconds, Usd, Whole
 from wattline.spec.scenario import Workload
 

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from wattline.spec.document import Document
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
 from wattline.spec.ladder import Ladder, Rung
-from wattline.spec.pipeline import Document
+from wattline.spec.pipeline import Time
 from wattline.spec.quantities import Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
 
 # What a rule's `when` may speak of.
@@ -93,6 +94,8 @@ class Team(Document):
     quota: Quota = Quota()
     limit: Literal["hard", "soft"] = "hard"
     gpu: tuple[str, ...] = ()  # instance types it may use; empty: all
+    regions: tuple[str, ...] = ()  # where its jobs may run; empty: everywhere
+    max_duration: Seconds | None = None  # of one of its jobs
     weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
 
 
@@ -115,6 +118,23 @@ def _check_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return rules
 
 
+class Exemption(Document):
+    """A rule that does not hold for a project for a while, and who said so."""
+
+    rule: Annotated[str, Field(min_length=1, max_length=100)]  # its name, or such as duration.team
+    project: Name
+    until: Time
+    because: Annotated[str, Field(min_length=1, max_length=500)]
+    approved_by: Name
+
+
+class Review(Document):
+    """What a pull request hears of a change."""
+
+    mode: Mode = Mode.BLOCK  # report and warn never fail a check; block and enforce do
+    comment_above: Quota = Quota()  # no comment where nothing changes by more than this
+
+
 class Weights(Document):
     """What placement prefers, each against the others."""
 
@@ -127,14 +147,15 @@ class Weights(Document):
 
 class Policy(Document):
     policy: Name = "default"
-    required_metadata: tuple[Literal["model", "owner", "intended_use", "data", "params", "image"], ...] = (
-        "model",
-        "owner",
-    )
+    required_metadata: tuple[
+        Literal["model", "owner", "intended_use", "data", "params", "image", "approval"], ...
+    ] = ("model", "owner")
     thresholds: Thresholds = Thresholds()
     classes: Annotated[dict[Name, SchedulingClass], Field(max_length=200)] = Field(default_factory=dict)
     teams: Annotated[dict[Name, Team], Field(max_length=10_000)] = Field(default_factory=dict)
     rules: Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(_check_rules)] = ()
+    exemptions: Annotated[tuple[Exemption, ...], Field(max_length=1000)] = ()
+    review: Review = Review()
     weights: Weights = Weights()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
+from wattline.spec.document import Document
 from wattline.spec.faults import Fault, Moment
 from wattline.spec.flaws import Flaw, FlawedError
-from wattline.spec.pipeline import Document
 from wattline.spec.quantities import Flag, Fraction, Kelvin, Name, Number, Seconds, Whole
 from wattline.units import SECONDS_PER_HOUR
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from wattline.facility import CoolingKind, Device, TrafficClass
-from wattline.spec.pipeline import Document
+from wattline.spec.document import Document
 from wattline.spec.quantities import (
     BitsPerSecond,
     Bytes,
