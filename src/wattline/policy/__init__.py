@@ -2,17 +2,27 @@
 
 from wattline.policy.admission import dominant, judge_request
 from wattline.policy.decision import decide
-from wattline.policy.explanation import Eta, Explanation, Option, estimate_usage, explain
+from wattline.policy.explanation import (
+    Eta,
+    Explanation,
+    Option,
+    choose_options,
+    estimate_usage,
+    explain,
+    usage_alone,
+)
 from wattline.policy.relief import ladder_of
 
 __all__ = [
     "Eta",
     "Explanation",
     "Option",
+    "choose_options",
     "decide",
     "dominant",
     "estimate_usage",
     "explain",
     "judge_request",
     "ladder_of",
+    "usage_alone",
 ]

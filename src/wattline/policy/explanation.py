@@ -143,7 +143,7 @@ def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
 def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
     """Changes that would start the job, each tried on the snapshot: a cap, another GPU or site, later."""
     request, near = job.remainder, home_of(snapshot, job)
-    base = _usage_as_asked(snapshot, policy, request)
+    base = usage_alone(snapshot, policy, request)
     found = [_with_other_gpu(snapshot, policy, request, near, base)]
     if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
         found.insert(0, _with_cap(snapshot, policy, request, near, base))
@@ -156,9 +156,13 @@ def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
     return all(verdict.allows for verdict in judge_permission(snapshot, request, policy))
 
 
-def _usage_as_asked(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Usage | None:
-    place = choose_place(empty_facility(snapshot.plant).snapshot, policy, request).place
-    return most_used(request, place, snapshot.plant) if place is not None else None
+def usage_alone(
+    snapshot: Snapshot, policy: Policy, request: JobRequest, power_fraction: float = 1.0
+) -> Usage | None:
+    """What a job uses at most where it would be put if it were alone; None where it would fit nowhere."""
+    empty = empty_facility(snapshot.plant).snapshot
+    place = choose_place(empty, policy, request, power_fraction=power_fraction).place
+    return most_used(request, place, snapshot.plant, power_fraction) if place is not None else None
 
 
 def estimate_usage(

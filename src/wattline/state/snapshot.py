@@ -6,7 +6,6 @@ A snapshot is no copy: it reads the state it was taken from and is good until th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
@@ -14,6 +13,7 @@ import msgspec
 
 from wattline.state.account import NOTHING, Account, promise_of, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
+from wattline.state.belief import Belief
 from wattline.state.claim import Claim, claim_of
 from wattline.state.event import Expected, Forecasted, Usage
 from wattline.state.job import Flight, Job, JobState, seconds_left
@@ -28,38 +28,26 @@ Stamp = tuple[int, int, int, float]
 _LAYS = count(1)  # no two overlays have the same number
 
 
-class Snapshot:
+class Snapshot(Belief):
     """What judges may look at. Reading it after the state has changed is an error."""
 
     __slots__ = (
         "_claimed",
-        "_fresh",
         "_gpus",
         "_jobs",
         "_laid",
-        "_ledger",
         "_millicpus",
         "_promised",
-        "_silent_seconds",
-        "_state",
         "_version",
         "_zones",
-        "at",
-        "conditions",
         "derived",
         "jobs",
-        "plant",
     )
 
     def __init__(self, state: State, at: float) -> None:
-        self.at = at
-        self.plant = state.plant
-        self.conditions = state.conditions
+        super().__init__(state, at)
         self.jobs: Mapping[str, Job] = state.jobs
-        self._state = state
-        self._ledger = state.ledger
         self._version = state.version
-        self._silent_seconds = at - state.ledger.heard_all_at  # since all sites were heard
         self._claimed: dict[int, int] = {}
         self._gpus: dict[int, int] = {}
         self._millicpus: dict[int, int] = {}
@@ -67,7 +55,6 @@ class Snapshot:
         self._zones: set[int] = set()  # zones of racks over which something is laid
         self._laid: dict[int, int] = {}  # sites over which something is laid, with the last lay's number
         self._promised: dict[str, Usage] = {}
-        self._fresh: tuple[float, list[bool]] = (math.nan, [])  # for an age: which sites vouch for meters
         # What judges worked out of each resource; void for those over which more is laid.
         self.derived: dict[int, float] | None = None
 
@@ -104,105 +91,11 @@ class Snapshot:
         """All resources that can draw more than their cap less a margin; None: any may."""
         return self._ledger.nearly_full if margin <= 1.0 - NEARLY_FULL_FRACTION else None
 
-    def may_be_unread(self, max_age_seconds: float) -> set[int] | None:
-        """All resources whose reading may be too old to be believed; None: any may."""
-        return self._ledger.unvouched if self._silent_seconds <= max_age_seconds else None
-
     def jobs_on(self, resource: int) -> Iterable[str]:
         return self._ledger.jobs_on[resource]
 
     def jobs_at(self, node: int) -> Iterable[str]:
         return self._ledger.jobs_at.get(node, ())
-
-    def unread_resources(self, max_age_seconds: float) -> Iterator[int]:
-        """Metered resources whose last reading is too old to be believed."""
-        ledger = self._ledger
-        silent = () if self._are_all_heard(max_age_seconds) else enumerate(ledger.read_order)
-        for site, order in silent:
-            if self.at - ledger.heard(site) <= max_age_seconds:
-                continue
-            for resource in order:
-                read_at = ledger.drawn_at[resource]
-                if read_at is None or self.at - read_at <= max_age_seconds:
-                    break
-                if resource not in ledger.mute:
-                    yield resource
-        # Where a site vouches for the rest, only meters that cannot read are too old.
-        for resource in sorted(ledger.mute):
-            read_at = ledger.drawn_at[resource]
-            if read_at is not None and self.at - read_at > max_age_seconds:
-                yield resource
-
-    def unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
-        """Nodes whose GPUs' last temperature or draw is too old to be believed.
-
-        Where all sites vouch for their meters, only those of which that became so since the last decision, or
-        whose loop has changed: the others count as they did.
-        """
-        conditions, ledger = self.conditions, self._ledger
-        columns = (conditions.node_celsius, conditions.node_gpu_watts)
-        if self._are_all_heard(max_age_seconds):
-            touched, spots, decided_at = ledger.touched, self.plant.spots, self._state.decided_at
-            for node in conditions.mute:
-                for column in columns:
-                    read = column.get(node)
-                    if read is None or self.at - read[1] <= max_age_seconds:
-                        continue
-                    if decided_at - read[1] <= max_age_seconds or spots[node].loop_resource in touched:
-                        yield node
-            return
-        # Where nobody vouches, the first that is fresh ends the search.
-        in_order = max(ledger.heard_all_at, *ledger.heard_at) == -math.inf
-        for column in columns:
-            for node in column:
-                if self.at - self.node_read_at(node, column[node][1]) > max_age_seconds:
-                    yield node
-                elif in_order:
-                    break
-
-    def node_read_at(self, node: int, read_at: float) -> float:
-        """When a node's GPUs were last known: read then, or vouched for since."""
-        if node in self.conditions.mute:
-            return read_at
-        return max(read_at, self._ledger.heard(self.plant.site_number_of_node[node]))
-
-    def is_node_read(self, node: int, read_at: float, max_age_seconds: float) -> bool:
-        """Whether a node's GPUs were read, or vouched for, lately enough to be believed."""
-        if self._fresh[0] != max_age_seconds:
-            self._vouch(max_age_seconds)
-        if self._fresh[1][self.plant.site_number_of_node[node]] and node not in self.conditions.mute:
-            return True
-        return self.at - read_at <= max_age_seconds
-
-    def _are_all_heard(self, max_age_seconds: float) -> bool:
-        """Whether every site vouched for its meters lately enough."""
-        ledger = self._ledger
-        if self._silent_seconds <= max_age_seconds:
-            return True
-        return all(self.at - ledger.heard(site) <= max_age_seconds for site in range(len(ledger.heard_at)))
-
-    def _vouch(self, max_age_seconds: float) -> None:
-        """Find out which sites vouched for their meters lately enough."""
-        ledger = self._ledger
-        if self._silent_seconds <= max_age_seconds:
-            self._fresh = (max_age_seconds, ledger.everywhere)
-            return
-        sites = range(len(ledger.heard_at))
-        self._fresh = (max_age_seconds, [self.at - ledger.heard(site) <= max_age_seconds for site in sites])
-
-    def loop_read_at(self, resource: int, read_at: float) -> float:
-        """When a loop's coolant was last known: read then, or vouched for since."""
-        if resource in self._ledger.mute:
-            return read_at
-        return max(read_at, self._ledger.heard(self.plant.site_number_of_resource[resource]))
-
-    @property
-    def heard_at(self) -> Iterable[float]:
-        """When each site last vouched for its meters; far in the past where one never did."""
-        ledger = self._ledger
-        if ledger.heard_all_at >= max(ledger.heard_at):
-            return (ledger.heard_all_at,)
-        return [ledger.heard(site) for site in range(len(ledger.heard_at))]
 
     @property
     def paused(self) -> Iterable[str]:
@@ -323,20 +216,6 @@ class Snapshot:
             return float(self.promised(resource))
         laid = self._claimed.get(resource, 0) if self._claimed else 0
         return self._ledger.drawn[resource] + laid if laid < 0 else self._ledger.drawn[resource]
-
-    def is_read(self, resource: int, max_age_seconds: float) -> bool:
-        """Whether a draw was read, or vouched for, lately enough to be believed."""
-        ledger = self._ledger
-        if self._silent_seconds <= max_age_seconds and resource not in ledger.unvouched:
-            return True
-        read_at = ledger.drawn_at[resource]
-        if read_at is None:
-            return False
-        if self._fresh[0] != max_age_seconds:
-            self._vouch(max_age_seconds)
-        if self._fresh[1][self.plant.site_number_of_resource[resource]] and resource not in ledger.mute:
-            return True
-        return self.at - read_at <= max_age_seconds
 
     def gpus_free(self, node: int) -> int:
         if node in self._ledger.down:
