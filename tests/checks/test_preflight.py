@@ -27,7 +27,7 @@ def phases(*commands: str) -> dict[str, Any]:
 def test_a_pipeline_with_nothing_amiss_passes(tmp_path: Path) -> None:
     found = checked(tmp_path)
     assert found.passed
-    assert outcomes(found) == {"metadata": "pass"}
+    assert set(outcomes(found).values()) <= {"pass", "skip"}
 
 
 def test_metadata_that_the_policy_requires_is_named_where_it_is_missing(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_every_fault_is_found_also_after_the_first(tmp_path: Path) -> None:
         phases=phases("python train.py"),
         policy={"required_metadata": ["image"]},
     )
-    assert set(outcomes(found).values()) == {"fail"}
-    assert len(found.checks) == 5
+    failed = [name for name, outcome in outcomes(found).items() if outcome == "fail"]
+    assert failed == ["metadata", "data.hash words", "data.there more", "params", "entry p0"]
 
 
 def test_params_are_hashed(tmp_path: Path) -> None:

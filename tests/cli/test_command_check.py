@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,12 +48,13 @@ def test_on_an_empty_facility_it_starts_now_and_costs_at_most_what_its_longest_d
     assert told["estimate"]["gpu_hours"] == pytest.approx(1 / 12)
     assert told["estimate"]["cost_usd"]["total"] > 0
     assert [(phase["phase"], phase["wall_from"]) for phase in told["phases"]] == [
-        ("prepare", "nothing"),
-        ("train", "constraints.max_duration"),
+        ("prepare", "no recorded runs and no constraints.max_duration"),
+        ("train", "at most constraints.max_duration: no recorded runs"),
     ]
+    assert "wall" in told["estimate"]["not_estimated"]
     text = wattline("check", "--facility", "lab").out
-    assert "small: warn" in text
-    assert "at most 5 min" in text
+    assert "words.txt is not pinned" in text
+    assert "5 min" in text
 
 
 def test_behind_a_queue_it_says_when_it_starts(pipeline: Path, writing: Writing, wattline: Wattline) -> None:
@@ -62,12 +64,12 @@ def test_behind_a_queue_it_says_when_it_starts(pipeline: Path, writing: Writing,
     told = wattline("check", "--output", "json").json
     waits = told["estimate"]["queue_minutes"]
     assert 0.0 < waits["p50"] <= waits["p90"]
-    assert told["phases"][0]["blocked_by"] is not None
+    assert "waits for" in told["phases"][0]["say"]
 
 
 def test_how_long_it_takes_is_what_it_took(ran: str, kept: Path, wattline: Wattline) -> None:
     told = wattline("check", str(kept / "team" / "wattline.yaml"), "--output", "json").json
-    assert [phase["wall_from"] for phase in told["phases"]] == ["recorded runs", "recorded runs"]
+    assert [phase["wall_from"] for phase in told["phases"]] == ["1 recorded run", "1 recorded run"]
     assert 0.0 < told["estimate"]["wall_hours"] < 0.1
 
 
@@ -93,3 +95,135 @@ def test_a_pipeline_that_is_not_there_cannot_be_evaluated(
     told = wattline("check")
     assert told.code == 3
     assert "wattline.yaml: there is no such file" in told.err
+
+
+def git(folder: Path, *words: str) -> None:
+    names = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.com"]
+    subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def committed(pipeline: Path) -> Path:
+    git(pipeline.parent, "init", "-q", "-b", "main")
+    git(pipeline.parent, "add", ".")
+    git(pipeline.parent, "commit", "-qm", "first")
+    return pipeline
+
+
+def test_a_change_is_told_against_a_commit_and_against_an_earlier_report(
+    committed: Path, home: Path, wattline: Wattline
+) -> None:
+    kept = committed.parent / "before.json"
+    kept.write_text(wattline("check", "--facility", "lab", "--output", "json").out)
+    committed.write_text(PIPELINE.replace("gpus: 1", "gpus: 2"))
+    for base in ("main", "before.json"):
+        told = wattline("check", "--facility", "lab", "--base", base, "--output", "json").json
+        assert told["dirty"] is True
+        assert told["diff"]["gpu_hours"]["delta"] == pytest.approx(1 / 12)
+        assert told["diff"]["gpu_hours"]["fraction"] == pytest.approx(1.0)
+    text = wattline("check", "--facility", "lab", "--base", "main").out
+    assert "+100 % GPU-hours" in text
+
+
+def test_a_pipeline_that_is_removed_saves_what_it_cost(
+    committed: Path, home: Path, wattline: Wattline
+) -> None:
+    committed.unlink()
+    told = wattline("check", "--facility", "lab", "--base", "main", "--output", "json")
+    assert told.code == 0, told.err
+    assert told.json["diff"]["gpu_hours"]["delta"] == pytest.approx(-1 / 12)
+    assert "removed" in told.json["base"]["say"]
+
+
+def test_a_pipeline_that_is_added_costs_all_it_costs(committed: Path, home: Path, wattline: Wattline) -> None:
+    committed.rename(committed.with_name("other.yaml"))
+    git(committed.parent, "rm", "-q", "--cached", "wattline.yaml")
+    git(committed.parent, "commit", "-qm", "without")
+    told = wattline("check", "other.yaml", "--facility", "lab", "--base", "main", "--output", "json").json
+    assert told["diff"]["gpu_hours"]["base"] == 0.0
+    assert told["base"]["pipeline"] is None
+
+
+def test_a_base_that_is_wrong_is_no_reason_not_to_check(
+    committed: Path, home: Path, wattline: Wattline
+) -> None:
+    committed.write_text("pipeline: [\n")
+    git(committed.parent, "commit", "-qam", "broken")
+    committed.write_text(PIPELINE)
+    told = wattline("check", "--facility", "lab", "--base", "main", "--output", "json").json
+    assert told["verdict"] == "warn"
+    assert "the base's pipeline is wrong" in told["base"]["say"]
+    assert told["diff"] == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("markdown", "<!-- wattline:check:"),
+        ("sarif", "{"),
+        ("junit", "<?xml"),
+        ("github", "::"),
+        ("gitlab", "["),
+    ],
+)
+def test_every_form_goes_to_stdout(
+    pipeline: Path, home: Path, wattline: Wattline, form: str, begins: str
+) -> None:
+    told = wattline("check", "--facility", "lab", "--output", form)
+    assert told.code == 0
+    assert told.out.startswith(begins)
+
+
+def test_all_forms_go_into_a_folder_at_once(pipeline: Path, home: Path, wattline: Wattline) -> None:
+    told = wattline("check", "--facility", "lab", "--report", "told", "--output", "json")
+    assert told.code == 0
+    written = {path.name for path in (pipeline.parent / "told").iterdir()}
+    assert written >= {"report.json", "comment.md", "report.sarif", "junit.xml", "metrics.txt"}
+    assert (pipeline.parent / "told" / "report.json").read_text().strip() == told.out.strip()
+
+
+def test_a_snapshot_stands_for_the_queue_it_was_taken_of(
+    pipeline: Path,
+    writing: Writing,
+    wattline: Wattline,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    alone = PIPELINE.replace("  prepare: {run: echo ready}\n", "").replace("    after: [prepare]\n", "")
+    pipeline.write_text(alone)
+    wait_in_line(writing)
+    here = wattline("check", "--output", "json").json
+    assert wattline("snapshot", "queue.json").code == 0
+    monkeypatch.setenv("WATTLINE_HOME", str(tmp_path / "elsewhere"))
+    there = wattline("check", "--against", "queue.json", "--output", "json").json
+    assert there["estimate"]["queue_minutes"] == here["estimate"]["queue_minutes"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"wattline_snapshot": 99, "at": 1}'])
+def test_what_is_no_snapshot_is_told_as_that(
+    pipeline: Path, home: Path, wattline: Wattline, text: str
+) -> None:
+    (pipeline.parent / "queue.json").write_text(text)
+    told = wattline("check", "--against", "queue.json")
+    assert told.code == 3
+    assert "queue.json: is no snapshot" in told.err
+
+
+def test_one_thing_is_named_to_hold_it_against(pipeline: Path, home: Path, wattline: Wattline) -> None:
+    told = wattline("check", "--against", "queue.json", "--facility", "lab")
+    assert told.code == 2
+    assert "give one of them" in told.err
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "verdict"), [("report", 0, "pass"), ("warn", 0, "warn"), ("block", 1, "block")]
+)
+def test_a_team_says_how_far_a_check_may_go(
+    pipeline: Path, home: Path, wattline: Wattline, mode: str, code: int, verdict: str
+) -> None:
+    pipeline.write_text(PIPELINE.replace("python train.py", "python trian.py"))
+    (pipeline.parent / "policy.yaml").write_text(f"review: {{mode: {mode}}}\n")
+    told = wattline("check", "--facility", "lab", "--policy", "policy.yaml", "--output", "json")
+    assert (told.code, told.json["verdict"]) == (code, verdict)
+    assert "trian.py" in told.json["reasons"][0]

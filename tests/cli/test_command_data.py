@@ -7,6 +7,7 @@ import pytest
 
 from cli.looking import PIPELINE, Wattline
 from wattline.cli.command_data import data_name
+from wattline.spec.data_profile import ColumnTolerance, read_profile
 
 
 @pytest.fixture
@@ -22,8 +23,85 @@ def test_the_hash_of_a_file_is_written_into_the_pipeline(team: Path, wattline: W
     done = wattline("data", "pin", "data/words.txt")
     assert done.code == 0
     written = (team / "wattline.yaml").read_text()
-    assert written == PIPELINE.replace("words.txt}", f"words.txt, sha256: {sha256}}}")
-    assert "pinned already" in wattline("data", "pin", "data/words.txt").out
+    fields = f"sha256: {sha256}, schema: data/words.schema.yaml"
+    assert written == PIPELINE.replace("words.txt}", f"words.txt, {fields}}}")
+    again = wattline("data", "pin", "data/words.txt").out
+    assert "pinned already" in again
+    assert "profile as recorded in data/words.schema.yaml: text, 1 line" in again
+
+
+def test_without_a_profile_the_hash_is_written_alone(team: Path, wattline: Wattline) -> None:
+    done = wattline("data", "pin", "data/words.txt", "--no-profile", "--output", "json").json
+    assert (done["schema"], done["profile"], done["not_profiled"]) == (None, None, None)
+    assert "schema" not in (team / "wattline.yaml").read_text()
+    assert [path.name for path in (team / "data").iterdir()] == ["words.txt"]
+
+
+def test_a_tolerance_that_people_edited_stays_when_data_is_pinned_again(
+    team: Path, wattline: Wattline
+) -> None:
+    table, schema = team / "data" / "people.csv", team / "data" / "people.schema.yaml"
+    table.write_text("age,name\n" + "".join(f"{age},p{age}\n" for age in range(20, 60)))
+    first = wattline("data", "pin", "data/people.csv", "--output", "json").json
+    assert first["profile"] == {
+        "form": "csv", "files": 1, "rows": 40, "columns": 2, "sampled": None, "changed": True
+    }  # fmt: skip
+    edited = schema.read_text().replace("rows: 20%", "rows: 55%")
+    edited = edited.replace("  max: 59\n", "  max: 59\n  tolerance: {range: 33%}\n")
+    schema.write_text(edited)
+    table.write_text("age,name\n" + "".join(f"{age},p{age}\n" for age in range(10, 30)))
+    assert wattline("data", "pin", "data/people.csv").code == 0
+    again = read_profile(schema)
+    assert again.rows == 20
+    assert again.tolerance.rows == 0.55
+    age = again.columns[0]
+    assert (age.name, age.min, age.tolerance) == ("age", 10, ColumnTolerance(range=0.33))
+
+
+def test_what_has_no_form_is_pinned_and_the_reason_for_no_profile_told(
+    team: Path, wattline: Wattline
+) -> None:
+    (team / "data" / "weights.bin").write_bytes(bytes(range(256)))
+    done = wattline("data", "pin", "data/weights.bin", "--output", "json").json
+    assert done["changed"] is True
+    assert done["schema"] is None
+    assert "NUL bytes" in done["not_profiled"]
+    assert "not profiled: weights.bin holds NUL" in wattline("data", "pin", "data/weights.bin").out
+
+
+def test_a_large_file_is_sampled_and_that_is_said(team: Path, wattline: Wattline) -> None:
+    (team / "data" / "words.txt").write_text("some words in a line\n" * 300_000)
+    done = wattline("data", "pin", "data/words.txt").out
+    assert "sampled 2.1 MB of 6.3 MB" in done
+    assert "about 300,0" in done
+
+
+def test_two_files_of_one_stem_have_profiles_of_their_own(team: Path, wattline: Wattline) -> None:
+    (team / "data" / "words.csv").write_text("a,b\n1,2\n")
+    assert wattline("data", "pin", "data/words.txt", "--output", "json").json["schema"] == (
+        "data/words.schema.yaml"
+    )
+    assert wattline("data", "pin", "data/words.csv", "--output", "json").json["schema"] == (
+        "data/words.csv.schema.yaml"
+    )
+
+
+def test_a_file_that_is_no_profile_is_not_written_over(team: Path, wattline: Wattline) -> None:
+    theirs = team / "data" / "words.schema.yaml"
+    theirs.write_text("mine: true\n")
+    before = (team / "wattline.yaml").read_text()
+    refused = wattline("data", "pin", "data/words.txt")
+    assert refused.code == 1
+    assert "--no-profile" in refused.err
+    assert (theirs.read_text(), (team / "wattline.yaml").read_text()) == ("mine: true\n", before)
+
+
+def test_a_profile_inside_the_folder_it_is_of_is_refused(team: Path, wattline: Wattline) -> None:
+    inside = PIPELINE.replace("data/words.txt}", "data, schema: data/s.yaml}")
+    (team / "wattline.yaml").write_text(inside)
+    refused = wattline("data", "pin", "data")
+    assert refused.code == 2
+    assert "lies inside the data" in refused.err
 
 
 def test_a_pipeline_elsewhere_can_be_named(

@@ -13,10 +13,10 @@ _HEAD = "pipeline: small # ours\nmodel: small\nowner: ada\nproject: nlp\n"
 _TAIL = "# What it does.\nphases:\n  train: {run: python train.py}  # all of it\n"
 
 
-def pinned(data: str, path: str = "data/x.txt") -> str:
+def pinned(data: str, path: str = "data/x.txt", schema: str | None = None) -> str:
     """A pipeline with this data part after pinning, without what stands around that part."""
     before = _HEAD + data + _TAIL
-    after = pin(before.encode(), path, "x", _NEW, file="wattline.yaml").decode()
+    after = pin(before.encode(), path, "x", _NEW, file="wattline.yaml", schema=schema).decode()
     assert after.startswith(_HEAD)
     assert after.endswith(_TAIL)
     found = parse_document(after.encode(), Pipeline, file="wattline.yaml").data
@@ -92,6 +92,28 @@ def test_a_hash_that_is_missing_is_written_beside_its_path(before: str, after: s
 )
 def test_an_entry_that_is_missing_is_added(before: str, after: str) -> None:
     assert pinned(before) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "data:\n  - {name: x, path: data/x.txt}  # mine\n",
+            f"data:\n  - {{name: x, path: data/x.txt, sha256: {_NEW}, schema: s.yaml}}  # mine\n",
+        ),
+        (
+            f"data:\n  - name: x\n    sha256: {_OLD}  # old\n    path: data/x.txt\n",
+            f"data:\n  - name: x\n    sha256: {_NEW}  # old\n    schema: s.yaml\n    path: data/x.txt\n",
+        ),
+        (
+            "data:\n  - name: x\n    path: data/x.txt\n    schema: old.yaml  # seen\n",
+            f"data:\n  - name: x\n    path: data/x.txt\n    sha256: {_NEW}\n    schema: s.yaml  # seen\n",
+        ),
+        ("", f"data:\n  - {{name: x, path: data/x.txt, sha256: {_NEW}, schema: s.yaml}}\n"),
+    ],
+)
+def test_where_the_profile_lies_is_written_behind_the_hash(before: str, after: str) -> None:
+    assert pinned(before, schema="s.yaml") == after
 
 
 def test_line_ends_and_a_byte_order_mark_stay() -> None:

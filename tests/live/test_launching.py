@@ -59,6 +59,7 @@ def test_a_command_gets_what_it_needs_and_nothing_of_its_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOO_TOKEN", "secret")
+    monkeypatch.setenv("NEEDED", "told")
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     monkeypatch.setenv("WATTLINE_TOKEN", "secret")
     monkeypatch.setenv("TZ", "Europe/Zurich")
@@ -66,9 +67,10 @@ def test_a_command_gets_what_it_needs_and_nothing_of_its_callers(
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline" / "params.json").write_text("{}")
     phase = {"checkpoint": checkpoint, "profile": {"cpus": 2.5}}
-    launch = Site(tmp_path, phase, params="params.json").lay_out(3)
+    launch = Site(tmp_path, phase, params="params.json", secrets=["NEEDED", "ABSENT"]).lay_out(3)
     environment = launch.environment
     assert "secret" not in environment.values()
+    assert environment["NEEDED"] == "told"
     assert environment["OMP_NUM_THREADS"] == environment["NUMEXPR_NUM_THREADS"] == "1"
     assert environment["TZ"] == "Europe/Zurich"
     assert (environment["WATTLINE_RUN"], environment["WATTLINE_PHASE"]) == ("r1", "train")

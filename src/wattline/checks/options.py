@@ -23,7 +23,8 @@ replace = msgspec.structs.replace
 
 _MOST = 6
 _CAP = 0.8  # where a GPU gives up little speed for much power
-_LEAST_SAVED = 0.01  # less is not worth a change
+# Less is not worth a change: of what it costs, in USD, in kilograms.
+_LEAST_SHARE, _LEAST_USD, _LEAST_KG = 0.01, 0.05, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,9 @@ def _cheaper(
         after = _price(snapshot, policy, change.request, change.power_fraction)
         if after is None or judge_request(snapshot, policy, change.request, None).place is None:
             continue
-        saves = max(
-            before.usd - after.usd - _LEAST_SAVED * before.usd,
-            before.kg_co2e - after.kg_co2e - _LEAST_SAVED * before.kg_co2e,
-        )
-        if saves > 0.0:
+        saves_money = before.usd - after.usd > max(_LEAST_USD, _LEAST_SHARE * before.usd)
+        saves_carbon = before.kg_co2e - after.kg_co2e > max(_LEAST_KG, _LEAST_SHARE * before.kg_co2e)
+        if saves_money or saves_carbon:
             yield Option(
                 phase=request.phase, change=change.say, effect=_effect(before, after, starts_minutes=0.0)
             )

@@ -15,7 +15,7 @@ from wattline.cli.app_data import data_app
 from wattline.cli.app_facility import facility_app
 from wattline.cli.app_release import release_app
 from wattline.cli.app_twin import twin_app
-from wattline.cli.options import Output, OutputOption
+from wattline.cli.options import CheckOutput, Output, OutputOption
 from wattline.errors import WattlineError
 
 app = typer.Typer(
@@ -58,21 +58,39 @@ def _top(
     """Training under real limits: power, heat, network, quota, cost and carbon."""
 
 
-@app.command(epilog="Example: wattline init --script finetune.py && wattline run --facility facility.yaml")
+@app.command(epilog="Example: wattline init fine-tune && wattline check && wattline run")
 def init(
+    template: Annotated[
+        str | None,
+        typer.Argument(help="A paved road for an empty folder; --list names them.", show_default=False),
+    ] = None,
     script: Annotated[
         str | None,
         typer.Option(help="The training script; train.py, main.py or the only one unless named."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write over documents that are there.")
+        bool, typer.Option("--force", metavar="", help="Write over files that are there.")
     ] = False,
+    no_ci: Annotated[
+        bool, typer.Option("--no-ci", metavar="", help="With a template: without its GitHub workflow.")
+    ] = False,
+    lists: Annotated[bool, typer.Option("--list", metavar="", help="Only name the templates.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write wattline.yaml and facility.yaml for the training script in this folder and this machine."""
-    from wattline.cli.command_init import init_folder
+    """Write a pipeline for the training script in this folder, or begin with a template."""
+    from wattline.cli.command_init import begin
 
-    raise typer.Exit(init_folder(Path(), script=script, force=force, as_json=output is Output.JSON))
+    raise typer.Exit(
+        begin(
+            Path(),
+            template=template,
+            script=script,
+            lists=lists,
+            no_ci=no_ci,
+            force=force,
+            as_json=output is Output.JSON,
+        )
+    )
 
 
 @app.command(
@@ -132,19 +150,96 @@ def check(
         ),
     ] = None,
     policy: Annotated[str | None, typer.Option(help="A policy document, or one that ships: default.")] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF|FILE", help="Compare with a commit or branch, or with an earlier report."),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A snapshot of a queue, as `wattline snapshot` wrote it."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write the report in every form into a folder.")
+    ] = None,
     approved: Annotated[
         bool, typer.Option("--approved", metavar="", help="As if the run were approved.")
     ] = False,
-    output: OutputOption = Output.TEXT,
+    no_secrets: Annotated[
+        bool,
+        typer.Option("--no-secrets", metavar="", help="Do not ask for its secrets: a pull request has none."),
+    ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", metavar="", help="Also make a tiny pass of its code, on a processor."),
+    ] = False,
+    output: Annotated[
+        CheckOutput, typer.Option("--output", "-o", help="The form in which the report goes to stdout.")
+    ] = CheckOutput.TEXT,
 ) -> None:
-    """Would this pipeline run here, when would it start, and what would it use? Nothing is submitted."""
-    from wattline.cli.command_check import check_pipeline
+    """Would this pipeline run here, when, at what cost, and what changed? Nothing is submitted."""
+    from wattline.cli.command_check import CheckAsked, check_pipeline
 
     raise typer.Exit(
         check_pipeline(
-            pipeline, facility=facility, policy=policy, approved=approved, as_json=output is Output.JSON
+            CheckAsked(
+                pipeline=pipeline,
+                facility=facility,
+                policy=policy,
+                base=base,
+                against=against,
+                report=report,
+                approved=approved,
+                has_secrets=not no_secrets,
+                rehearse=rehearse,
+                output=output,
+            )
         )
     )
+
+
+@app.command(epilog="Example: wattline comment report.json --repository acme/models --pull-request 7")
+def comment(
+    report: Annotated[Path, typer.Argument(help="What `wattline check --output json` wrote.")],
+    repository: Annotated[
+        str | None, typer.Option(help="GitHub: owner/name; GITHUB_REPOSITORY unless given.")
+    ] = None,
+    pull_request: Annotated[int | None, typer.Option(min=1, help="GitHub: its number.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="GitHub: owner:branch, to look the pull request up.")
+    ] = None,
+    commit: Annotated[str | None, typer.Option(help="With --head: the commit that was checked.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="GitLab: number or path; CI_PROJECT_ID unless given.")
+    ] = None,
+    merge_request: Annotated[int | None, typer.Option(min=1, help="GitLab: its number.")] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say on a pull request or merge request what a check reported; one comment, updated in place."""
+    from wattline.cli.command_comment import comment_report
+
+    raise typer.Exit(
+        comment_report(
+            report,
+            repository=repository,
+            pull_request=pull_request,
+            head=head,
+            commit=commit,
+            project=project,
+            merge_request=merge_request,
+            as_json=output is Output.JSON,
+        )
+    )
+
+
+@app.command(epilog="Example: wattline snapshot /srv/share/queue.json")
+def snapshot(
+    file: Annotated[Path, typer.Argument(help="The file to write; replaced whole.")],
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write what stands here, so that `wattline check --against` elsewhere can be held against it."""
+    from wattline.cli.command_snapshot import snapshot_to
+
+    raise typer.Exit(snapshot_to(file, as_json=output is Output.JSON))
 
 
 @app.command(epilog="Example: wattline status tiny-lm-0501-093000-1a2b")

@@ -1,184 +1,136 @@
-"""The check command: would this pipeline run here, when would it start, and what would it use?"""
+"""The check command: would this pipeline run here, when would it start, and what does the change cost?"""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
-from wattline.checks import Asking, Preflight, preflight
-from wattline.checks.outlook import Outlook, PhaseOutlook, look_at_run, said_by_policy
-from wattline.cli.finding import open_if_any
-from wattline.cli.printing import columns, iso, plain, print_json, stdout_console
-from wattline.release import list_source
-from wattline.spec import Pipeline, Policy, read_facility, read_pipeline, read_policy
-from wattline.state import State
-from wattline.units import format_seconds, format_watts
-
-_STYLES = {"skip": "dim", "pass": "green", "warn": "yellow", "fail": "bold red", "block": "bold red"}
-_EXIT_CODES = {"pass": 0, "warn": 0, "block": 1}
-
-
-def check_pipeline(
-    path: Path, *, facility: str | None, policy: str | None, approved: bool, as_json: bool
-) -> int:
-    """Nothing is written, and no lease is needed."""
-    pipeline = read_pipeline(path)
-    folder = path.resolve().parent
-    with open_if_any() as view:
-        against = "the queue here"
-        if facility is None and view is not None:
-            state, at = view.state, view.at
-            chosen = read_policy(policy) if policy is not None else view.session.policy()
-        else:
-            state, at = State(read_facility(facility or "lab")), time.time()
-            chosen = read_policy(policy or "default")
-            against = f"{state.plant.facility.name}, empty"
-        checked = preflight(
-            Asking(
-                pipeline=pipeline,
-                policy=chosen,
-                folder=folder,
-                document=path.name,
-                source=list_source(folder),
-                sites=state.plant.sites,
-                environment=os.environ,
-                approved=approved,
-            )
-        )
-        outlook = look_at_run(state, chosen, pipeline, checked, at, approved=approved)
-    if as_json:
-        print_json(_describe(pipeline, checked, outlook, chosen, against))
-    else:
-        _show(stdout_console(), pipeline, checked, outlook, against)
-    return _EXIT_CODES[outlook.verdict]
-
-
-def _describe(
-    pipeline: Pipeline, checked: Preflight, outlook: Outlook, policy: Policy, against: str
-) -> dict[str, object]:
-    usage = outlook.usage
-    modes = {f"rule.{rule.name}": rule.mode for rule in policy.rules}
-    return {
-        "pipeline": pipeline.pipeline,
-        "against": against,
-        "verdict": outlook.verdict,
-        "preflight": checked.checks,
-        "estimate": {
-            "gpu_hours": usage.gpu_hours if usage else None,
-            "wall_hours": outlook.wall_hours,
-            "energy_kwh": usage.kwh if usage else None,
-            "carbon_kg": usage.kg_co2e if usage else None,
-            "cost_usd": {
-                "compute": None,
-                "energy": None,
-                "transfer": None,
-                "storage": None,
-                "total": usage.usd if usage else None,
-            },
-            "peak_watts": outlook.peak_watts,
-            "queue_minutes": {"p50": outlook.queue_p50_minutes, "p90": outlook.queue_p90_minutes},
-            "quota_left": None,
-            "confidence": None,
-        },
-        "phases": [_describe_phase(phase) for phase in outlook.phases],
-        "base": None,
-        "diff": None,
-        "policy": [
-            {
-                "phase": phase.phase,
-                "rule": verdict.rule,
-                "mode": modes.get(verdict.rule, "enforce"),
-                "outcome": verdict.outcome,
-                "message": verdict.sentence(),
-            }
-            for phase in outlook.phases
-            for verdict in said_by_policy(phase.verdicts)
-        ],
-        "options": [
-            {"phase": phase.phase, "change": option.change, "effect": option}
-            for phase in outlook.phases
-            for option in phase.explained.options
-        ],
-        "not_estimated": [*outlook.not_estimated, *_NOT_YET],
-    }
-
-
-# What nothing here works out yet.
-_NOT_YET = (
-    "cost_usd.compute",
-    "cost_usd.energy",
-    "cost_usd.transfer",
-    "cost_usd.storage",
-    "quota_left",
-    "confidence",
-    "base",
-    "diff",
+from wattline.checks.base import FoundBase, read_base, read_standing
+from wattline.checks.making import Question, make_report, report_removed
+from wattline.checks.reading import encode_report
+from wattline.checks.rendering import (
+    render_code_quality,
+    render_github,
+    render_junit,
+    render_markdown,
+    render_sarif,
+    write_renderings,
+    write_step_files,
 )
+from wattline.checks.report import Report
+from wattline.cli.check_text import show_report
+from wattline.cli.finding import open_if_any
+from wattline.cli.options import CheckOutput
+from wattline.cli.printing import stdout_console
+from wattline.cli.snapshots import age_seconds, read_snapshot
+from wattline.errors import UsageError
+from wattline.release import list_source
+from wattline.spec import Policy, read_facility, read_pipeline, read_policy
+from wattline.state import State
+from wattline.units import format_seconds
+
+_EXIT_CODES = {"pass": 0, "warn": 0, "block": 1}
+_RENDERINGS: dict[CheckOutput, Callable[[Report], str]] = {
+    CheckOutput.JSON: lambda report: encode_report(report).decode(),
+    CheckOutput.MARKDOWN: render_markdown,
+    CheckOutput.SARIF: render_sarif,
+    CheckOutput.JUNIT: render_junit,
+    CheckOutput.GITHUB: render_github,
+    CheckOutput.GITLAB: render_code_quality,
+}
 
 
-def _describe_phase(phase: PhaseOutlook) -> dict[str, object]:
-    eta = phase.explained.eta
-    return {
-        "phase": phase.phase,
-        "say": phase.say,
-        "blocked_by": phase.explained.blocked_by,
-        "eta": {"p50": iso(eta.p50), "p90": iso(eta.p90), "samples": eta.samples} if eta else None,
-        "wall_seconds": phase.wall_seconds,
-        "wall_from": phase.wall_from,
-        "peak_watts": phase.peak_watts,
-        "verdicts": phase.verdicts,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAsked:
+    """What was said on the command line."""
+
+    pipeline: Path
+    facility: str | None
+    policy: str | None
+    base: str | None
+    against: Path | None
+    report: Path | None
+    approved: bool
+    has_secrets: bool
+    rehearse: bool
+    output: CheckOutput
 
 
-def _show(console: Console, pipeline: Pipeline, checked: Preflight, outlook: Outlook, against: str) -> None:
-    answer = (outlook.verdict, _STYLES[outlook.verdict])
-    console.print(Text.assemble(f"{pipeline.pipeline}: ", answer, (f"  against {against}", "dim")))
-    console.print()
-    table = columns("check", "", "")
-    for check in checked.checks:
-        outcome = Text(check.outcome, style=_STYLES[check.outcome])
-        said = f"{check.message}; {check.fix}" if check.fix else check.message
-        table.add_row(plain(check.title), outcome, plain(said))
-    console.print(table)
-    console.print()
-    table = columns("phase", "starts", "takes", "peak", "")
-    for phase in outlook.phases:
-        table.add_row(phase.phase, _starts(phase, outlook.at), _takes(phase), _peak(phase), plain(phase.say))
-    console.print(table)
-    console.print()
-    usage = outlook.usage
-    if usage is not None:
-        console.print(
-            f"at most {usage.gpu_hours:.2f} GPU-hours, {usage.usd:.2f} USD, {usage.kwh:.2f} kWh, "
-            f"{usage.kg_co2e:.2f} kg CO2e, if its GPUs draw all they may"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What a pipeline is held against."""
+
+    state: State
+    policy: Policy
+    at: float
+    name: str
+
+
+def check_pipeline(asked: CheckAsked) -> int:
+    """Nothing is submitted, and no lease is needed."""
+    if asked.against is not None and asked.facility is not None:
+        raise UsageError(
+            "--against and --facility both name what to hold it against", hint="give one of them"
         )
+    folder = asked.pipeline.resolve().parent
+    base: AbstractContextManager[FoundBase | None] = nullcontext(None)
+    if asked.base is not None:
+        base = read_base(asked.base, folder, asked.pipeline.name)
+    with base as found, _ground(asked) as ground:
+        report = _report(asked, folder, found, ground)
+    if asked.report is not None:
+        write_renderings(report, asked.report)
+    if asked.output is CheckOutput.GITHUB:
+        write_step_files(report, os.environ)
+    if asked.output is CheckOutput.TEXT:
+        show_report(stdout_console(), report)
     else:
-        hint = "no recorded run, and no constraints.max_duration, says how long every phase takes"
-        console.print(f"cost and energy are not estimated: {hint}", style="dim")
-    for phase in outlook.phases:
-        for option in phase.explained.options:
-            console.print(f"{phase.phase}: {plain(option.change)}")
+        sys.stdout.write(_RENDERINGS[asked.output](report).rstrip("\n") + "\n")
+    return _EXIT_CODES[report.verdict]
 
 
-def _starts(phase: PhaseOutlook, at: float) -> str:
-    eta = phase.explained.eta
-    if eta is None or eta.p50 is None:
-        return "not known"
-    soon = "now" if eta.p50 - at < 1.0 else f"in {format_seconds(eta.p50 - at)}"
-    late = "" if eta.p90 is None or eta.p90 - eta.p50 < 1.0 else f", p90 {format_seconds(eta.p90 - at)}"
-    return f"{soon}{late}"
+def _report(asked: CheckAsked, folder: Path, base: FoundBase | None, ground: _Ground) -> Report:
+    is_removed = base is not None and base.document is not None and not asked.pipeline.is_file()
+    document = base.document if base is not None and base.document and is_removed else asked.pipeline
+    question = Question(
+        pipeline=read_pipeline(document),
+        folder=folder,
+        document=asked.pipeline.name,
+        standing=read_standing(folder, asked.pipeline.name),
+        state=ground.state,
+        policy=ground.policy,
+        at=ground.at,
+        against=ground.name,
+        source=list_source(folder),
+        environment=os.environ,
+        approved=asked.approved,
+        has_secrets=asked.has_secrets,
+        rehearse=asked.rehearse,
+    )
+    if base is not None and is_removed:
+        return report_removed(question, base)
+    return make_report(question, base)
 
 
-def _takes(phase: PhaseOutlook) -> str:
-    if phase.wall_seconds is None:
-        return "not known"
-    most = "at most " if phase.wall_from == "constraints.max_duration" else "about "
-    return f"{most}{format_seconds(phase.wall_seconds)}"
-
-
-def _peak(phase: PhaseOutlook) -> str:
-    return "not known" if phase.peak_watts is None else format_watts(phase.peak_watts)
+@contextmanager
+def _ground(asked: CheckAsked) -> Iterator[_Ground]:
+    """A snapshot, an empty facility, or the queue of the state folder, in this order."""
+    policy = read_policy(asked.policy) if asked.policy is not None else None
+    if asked.against is not None:
+        standing = read_snapshot(asked.against)
+        name = f"{standing.state.plant.facility.name}, {format_seconds(age_seconds(standing))} ago"
+        yield _Ground(state=standing.state, policy=policy or standing.policy, at=standing.at, name=name)
+        return
+    with open_if_any() as view:
+        if asked.facility is None and view is not None:
+            chosen = policy or view.session.policy()
+            yield _Ground(state=view.state, policy=chosen, at=view.at, name="the queue here")
+            return
+    state = State(read_facility(asked.facility or "lab"))
+    name = f"{state.plant.facility.name}, empty"
+    yield _Ground(state=state, policy=policy or read_policy("default"), at=time.time(), name=name)

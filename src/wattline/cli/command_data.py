@@ -1,4 +1,4 @@
-"""The data commands: pin what a pipeline trains on by its hash, so nobody types hashes."""
+"""The data commands: pin what a pipeline trains on by its hash and profile, so nobody types them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from wattline.checks.preflight.data.drift import describe
 from wattline.cli.pinning import pin
 from wattline.cli.printing import plain, print_json, stdout_console
+from wattline.cli.profiling import Recording, record_profile
 from wattline.cli.writing import write_atomically
 from wattline.errors import UnavailableError, UsageError
 from wattline.live import hash_data
@@ -22,7 +24,7 @@ from wattline.units import format_bytes
 _WORTH_TELLING_BYTES = 64 << 20
 
 
-def pin_data(path: Path, *, pipeline: Path, as_json: bool) -> int:
+def pin_data(path: Path, *, pipeline: Path, with_profile: bool, as_json: bool) -> int:
     document = read_pipeline(pipeline)  # a document that is wrong is told as it is, and left alone
     if not path.exists():
         raise UnavailableError(f"data {plain(str(path))}: there is no such file or folder")
@@ -30,9 +32,13 @@ def pin_data(path: Path, *, pipeline: Path, as_json: bool) -> int:
     was = next((data for data in document.data if os.path.normpath(data.path) == relative), None)
     name = was.name if was is not None else data_name(relative, {data.name for data in document.data})
     sha256 = hash_with_progress(path)
+    recording = Recording()
+    if with_profile:
+        recording = record_profile(path, relative, document, pipeline.parent)
     raw = _read(pipeline)
-    edited = pin(raw, relative, name, sha256, file=str(pipeline))
+    edited = pin(raw, relative, name, sha256, file=str(pipeline), schema=recording.schema)
     changed = edited != raw
+    recording.write(pipeline.parent)
     if changed:
         write_atomically(pipeline, edited)
         read_pipeline(pipeline)
@@ -45,18 +51,43 @@ def pin_data(path: Path, *, pipeline: Path, as_json: bool) -> int:
                 "was": was.sha256 if was is not None else None,
                 "pipeline": str(pipeline),
                 "changed": changed,
+                "schema": recording.schema,
+                "profile": _summary(recording),
+                "not_profiled": recording.reason,
             }
         )
     else:
-        stdout_console().print(
-            _sentence(was, name, relative, sha256, pipeline, changed=changed), soft_wrap=True
-        )
+        console = stdout_console()
+        console.print(_sentence(was, name, relative, sha256, pipeline, changed=changed), soft_wrap=True)
+        if with_profile:
+            console.print(_profile_sentence(recording), soft_wrap=True)
     return 0
 
 
 def _sentence(was: object, name: str, path: str, sha256: str, pipeline: Path, *, changed: bool) -> str:
     what = "pinned already" if not changed else "pinned" if was is not None else "added and pinned"
     return plain(f"{name} ({path}) {what} in {pipeline}: sha256 {sha256}")
+
+
+def _profile_sentence(recording: Recording) -> str:
+    if recording.document is None:
+        return plain(f"not profiled: {recording.reason}")
+    what = "profile written to" if recording.changed else "profile as recorded in"
+    return plain(f"{what} {recording.schema}: {describe(recording.document)}")
+
+
+def _summary(recording: Recording) -> dict[str, object] | None:
+    found = recording.document
+    if found is None:
+        return None
+    return {
+        "form": found.form,
+        "files": found.files,
+        "rows": found.rows,
+        "columns": len(found.columns),
+        "sampled": None if found.sampled is None else found.sampled.model_dump(),
+        "changed": recording.changed,
+    }
 
 
 def hash_with_progress(path: Path) -> str:

@@ -13,4 +13,14 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class CheckOutput(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Data on stdout as text or JSON.")]

@@ -1,4 +1,4 @@
-"""How is a hash written into a pipeline without disturbing what people wrote around it?
+"""How are a hash and the path of a profile written into a pipeline without disturbing what people wrote?
 
 The text is edited where its YAML nodes stand; comments, order and layout of all the rest stay. Then it is
 read again: it must say what it said before, but for the one entry.
@@ -21,41 +21,59 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./ -]*[A-Za-z0-9_./-])?")
 _BOM = "\ufeff"
 
 
-def pin(raw: bytes, path: str, name: str, sha256: str, *, file: str) -> bytes:
+def pin(raw: bytes, path: str, name: str, sha256: str, *, file: str, schema: str | None = None) -> bytes:
     """The document with this hash at the data entry of this path; the entry is added where it is missing.
 
-    `raw` must be a pipeline that reads without faults.
+    `schema` is where its profile lies; without it, what the entry says of that stays. `raw` must be a
+    pipeline that reads without faults.
     """
     before = parse_source(raw, file).value
     expected, index = copy.deepcopy(before), _entry_index(before, path)
+    written = {"sha256": sha256} | ({} if schema is None else {"schema": schema})
     if index is None:
-        expected.setdefault("data", []).append({"name": name, "path": path, "sha256": sha256})
+        expected.setdefault("data", []).append({"name": name, "path": path} | written)
     else:
-        expected["data"][index]["sha256"] = sha256
+        expected["data"][index] |= written
     text = raw.decode("utf-8")
     bom, text = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
     try:
-        result = (bom + _edit(text, index, name, path, sha256)).encode()
+        if index is None:
+            text = _add_entry(text, {"name": name, "path": path} | written)
+        else:
+            text = _set_fields(text, index, written)
+        result = (bom + text).encode()
         same = parse_source(result, file).value == expected
     except (yaml.YAMLError, DocumentError):
         same = False
     if not same:
         raise RefusedError(
             f"{file}: the data entry of {path} is laid out in a way that cannot be edited safely",
-            hint=f"write it by hand: sha256: {sha256}",
+            hint="write it by hand: " + ", ".join(f"{key}: {value}" for key, value in written.items()),
         )
     return result
 
 
-def _edit(text: str, index: int | None, name: str, path: str, sha256: str) -> str:
+def _add_entry(text: str, entry: dict[str, str]) -> str:
+    root = _compose(text)
+    data = _child(root, "data")
+    return _add_data(text, root, entry) if data is None else _append(text, data, entry)
+
+
+def _set_fields(text: str, index: int, fields: dict[str, str]) -> str:
+    """One after the other, each behind the last; places move with every edit, so each looks again."""
+    behind = "path"
+    for key, value in fields.items():
+        data = _child(_compose(text), "data")
+        assert isinstance(data, yaml.SequenceNode)
+        text = _set_field(text, data.value[index], key, value, behind)
+        behind = key
+    return text
+
+
+def _compose(text: str) -> yaml.MappingNode:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode)
-    data = _child(root, "data")
-    if index is not None:
-        assert isinstance(data, yaml.SequenceNode)
-        return _set_hash(text, data.value[index], sha256)
-    entry = {"name": name, "path": path, "sha256": sha256}
-    return _add_data(text, root, entry) if data is None else _append(text, data, entry)
+    return root
 
 
 def _entry_index(document: dict[str, list[dict[str, str]]], path: str) -> int | None:
@@ -64,18 +82,18 @@ def _entry_index(document: dict[str, list[dict[str, str]]], path: str) -> int | 
     return next((at for at, entry in enumerate(entries) if posixpath.normpath(entry["path"]) == wanted), None)
 
 
-def _set_hash(text: str, entry: yaml.MappingNode, sha256: str) -> str:
-    old = _child(entry, "sha256")
+def _set_field(text: str, entry: yaml.MappingNode, key: str, value: str, behind: str) -> str:
+    old = _child(entry, key)
     if old is not None:
         start = _start(old)
         gap = " " if text[start - 1 : start] == ":" else ""  # `sha256:` with nothing after it
-        return text[:start] + gap + scalar(sha256) + text[_end(old) :]
-    path = _child(entry, "path")
-    assert path is not None
+        return text[:start] + gap + scalar(value) + text[_end(old) :]
+    before = _child(entry, behind)
+    assert before is not None
     if entry.flow_style:
-        return _insert(text, _end(path), f", sha256: {scalar(sha256)}")
+        return _insert(text, _end(before), f", {key}: {scalar(value)}")
     indent = " " * entry.value[0][0].start_mark.column
-    return _insert_line(text, _end(path), f"{indent}sha256: {scalar(sha256)}")
+    return _insert_line(text, _end(before), f"{indent}{key}: {scalar(value)}")
 
 
 def _append(text: str, data: yaml.Node, entry: dict[str, str]) -> str:

@@ -181,6 +181,10 @@ class Session:
                 self._seq = snapshot.seq
                 return
 
+    def document_text(self, digest: str) -> str:
+        """A document as it was kept."""
+        return self._text(digest).decode()
+
     def _text(self, digest: str) -> bytes:
         with self.objects.open(digest) as file:
             return file.read()

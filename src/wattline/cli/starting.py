@@ -53,10 +53,12 @@ def find_script(folder: Path, named: str | None) -> Script:
     others = [name for name in scripts if not _NOT_TRAINING.fullmatch(name)]
     if not likely and len(others) != 1:
         what = f"{len(others)} scripts and none is" if others else "no"
-        raise UsageError(
-            f"{folder} has {what} train.py or main.py",
-            hint=f"name it with --script{', such as --script ' + others[0] if others else ''}",
+        such = (
+            f", such as --script {others[0]}"
+            if others
+            else ", or begin with a template: wattline init --list"
         )
+        raise UsageError(f"{folder} has {what} train.py or main.py", hint=f"name it with --script{such}")
     return _read_script(folder, likely[0] if likely else others[0])
 
 
@@ -96,7 +98,7 @@ def pipeline_text(folder: Path, script: Script) -> str:
         "# A first pipeline, written by `wattline init`: check owner, project and intended_use.",
         f"pipeline: {scalar(name)}",
         f"model: {scalar(name)}",
-        f"owner: {scalar(slug(_user(), 'me'))}",
+        f"owner: {scalar(slug(user_name(), 'me'))}",
         "project: default",
         f"intended_use: {scalar('trained by ' + script.name)}",
         *_data_lines(folder),
@@ -219,7 +221,8 @@ def slug(text: str | None, otherwise: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", (text or "").lower()).strip("-")[:60].strip("-") or otherwise
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Who is asking; empty where nobody says."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

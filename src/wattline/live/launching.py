@@ -148,7 +148,8 @@ def _environment(
     scratch = directory / "tmp"
     scratch.mkdir(exist_ok=True)
     here = str(Path(sys.executable).parent)
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    passed_on = (*_PASSED_ON, *source.pipeline.secrets)
+    environment = {name: os.environ[name] for name in passed_on if name in os.environ}
     environment |= _ONE_THREAD
     environment |= {
         # The interpreter that runs Wattline is the one `python` means.

@@ -80,6 +80,7 @@ class Run:
         self._pace = Pace(most)
         self._mailbox = Mailbox(surroundings.attempt)
         self._is_controlled = surroundings.attempt is not None
+        self._rehearsed_steps = surroundings.rehearsed_steps
         self._was_told_to_stop = False
         self._saves_answered = 0
         self._logged: dict[str, Number] = {}
@@ -92,8 +93,11 @@ class Run:
         """The numbers of the steps still to do, up to `total` over the life of the run.
 
         Requests are answered between steps. A pause, or SIGTERM under a control plane, saves and leaves
-        through SystemExit with code 75; being fenced off by a newer attempt, with code 76.
+        through SystemExit with code 75; being fenced off by a newer attempt, with code 76. In a rehearsal
+        (WATTLINE_REHEARSE) the loop ends after as many steps as that says.
         """
+        if self._rehearsed_steps is not None:
+            total = min(total, self.step + self._rehearsed_steps)
         with self._polite_stop():
             self._answer_requests()
             while self.step < total:

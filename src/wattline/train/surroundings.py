@@ -60,6 +60,7 @@ class Surroundings:
     out: Path
     cpus: int
     lineage: Mapping[str, str]
+    rehearsed_steps: int | None = None  # of a tiny pass before the run; None: it is no rehearsal
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Surroundings:
@@ -78,6 +79,7 @@ class Surroundings:
             out=_path(environment, "WATTLINE_OUT") or Path("out").absolute(),
             cpus=_whole(environment, "WATTLINE_CPUS", at_least=1) or len(os.sched_getaffinity(0)),
             lineage=lineage,
+            rehearsed_steps=_whole(environment, "WATTLINE_REHEARSE", at_least=1),
         )
 
 

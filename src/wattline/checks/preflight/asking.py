@@ -43,4 +43,5 @@ class Asking:
     devices: Mapping[str, Device] = field(default_factory=lambda: DEVICES)  # GPU models of the facility
     environment: Mapping[str, str] = field(default_factory=dict)  # names are looked at, values never shown
     approved: bool = False
+    has_secrets: bool = True  # false where nobody gives secrets to what is checked, as to a pull request
     rehearse: bool = False  # run the tiny pass too

@@ -1,0 +1,1 @@
+"""Is the data what it was recorded to be, and does the tokenizer fit the model?"""

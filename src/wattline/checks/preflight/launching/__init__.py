@@ -1,0 +1,1 @@
+"""Do the numbers of a launch fit each other, and its GPUs?"""

@@ -1,0 +1,1 @@
+"""Does the real code get through a tiny pass, under limits?"""
