@@ -49,7 +49,7 @@ def test_on_an_empty_facility_it_starts_now_and_costs_at_most_what_its_longest_d
     assert told["estimate"]["cost_usd"]["total"] > 0
     assert [(phase["phase"], phase["wall_from"]) for phase in told["phases"]] == [
         ("prepare", "no recorded runs and no constraints.max_duration"),
-        ("train", "at most constraints.max_duration: no recorded runs"),
+        ("train", "max_duration: no recorded runs"),
     ]
     assert "wall" in told["estimate"]["not_estimated"]
     text = wattline("check", "--facility", "lab").out

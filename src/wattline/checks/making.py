@@ -68,6 +68,7 @@ class Question:
     policy: Policy
     at: float
     against: str
+    emulated: bool
     source: Collection[str] | None
     environment: Mapping[str, str]
     approved: bool = False
@@ -121,7 +122,7 @@ def make_report(question: Question, base: FoundBase | None) -> Report:
         options=tuple(_options(outlook, policy, estimated)),
         marginal=_marginal(state, pipeline),
         worth_a_comment=is_worth_a_comment(diff, policy.review.comment_above, verdict),
-        emulated=any(site.telemetry == "emulated" for site in state.plant.facility.sites),
+        emulated=question.emulated,
         not_estimated=tuple(estimate.not_estimated),
     )
 
@@ -214,6 +215,7 @@ def _phases(outlook: Outlook, estimated: Estimated) -> Iterator[PhaseReport]:
             starts_p90=_iso(eta.p90) if eta is not None and eta.p90 is not None else None,
             wall_hours=span_of(cost.lasting),
             wall_from=cost.lasting.source,
+            at_most=cost.lasting.at_most,
             peak_watts=cost.peak_watts,
             gpu_hours=cost.gpu_hours,
             cost_usd=cost.cost.total,

@@ -40,23 +40,25 @@ def find_options(
     """What helps one phase; `wall_seconds` is how long it takes, where that is known."""
     timed = replace(request, max_duration_seconds=wall_seconds or request.max_duration_seconds)
     before = _price(snapshot, policy, timed)
-    verdicts = judge_request(snapshot, policy, request, None).verdicts
-    if any(not verdict.allows for verdict in verdicts):
-        found = [*_permitting(snapshot, policy, request, verdicts), *_sooner(snapshot, policy, request)]
+    against = [
+        verdict for verdict in judge_request(snapshot, policy, request, None).verdicts if not verdict.allows
+    ]
+    if against:
+        asked = [verdict for verdict in against if _is_about_asking(verdict)]
+        found = [*_permitting(snapshot, policy, request, asked), *_sooner(snapshot, policy, request)]
     else:
         found = list(_cheaper(snapshot, policy, timed, before))
     return tuple(found[:_MOST])
 
 
 def _permitting(
-    snapshot: Snapshot, policy: Policy, request: JobRequest, verdicts: tuple[Verdict, ...]
+    snapshot: Snapshot, policy: Policy, request: JobRequest, against: list[Verdict]
 ) -> Iterator[Option]:
     """Changes to what was asked, where a rule, a class or a quota speaks against it."""
     base = _price(snapshot, policy, request)
-    for change in _changes(request, verdicts):
+    for change in _changes(request, against):
         judged = judge_request(snapshot, policy, change.request, None)
-        still = [verdict for verdict in judged.verdicts if not verdict.allows]
-        if any(verdict.outcome is Outcome.REFUSE or _is_of_team(verdict) for verdict in still):
+        if any(not verdict.allows and _is_about_asking(verdict) for verdict in judged.verdicts):
             continue
         after = _price(snapshot, policy, change.request)
         starts = 0.0 if judged.place is not None else None
@@ -65,10 +67,8 @@ def _permitting(
         )
 
 
-def _changes(request: JobRequest, verdicts: tuple[Verdict, ...]) -> Iterator[_Change]:
-    for verdict in verdicts:
-        if verdict.allows:
-            continue
+def _changes(request: JobRequest, against: list[Verdict]) -> Iterator[_Change]:
+    for verdict in against:
         if verdict.rule.startswith("duration.") and "most_seconds" in verdict.numbers:
             most = verdict.numbers["most_seconds"]
             say = f"constraints.max_duration: {_written(most)}"
@@ -83,7 +83,7 @@ def _changes(request: JobRequest, verdicts: tuple[Verdict, ...]) -> Iterator[_Ch
             yield _Change("resources.gpu: any that the team may use", replace(request, gpu_models=()))
         elif verdict.rule == "residency.team":
             yield _Change("constraints.residency: where the team may run", replace(request, residency=()))
-    if not request.approved:
+    if against and not request.approved:
         yield _Change("have the run approved", replace(request, approved=True))
 
 
@@ -140,6 +140,14 @@ def _written(seconds: float) -> str:
         if seconds >= size:
             return f"{math.floor(100.0 * seconds / size) / 100.0:g}{unit}"
     return f"{math.floor(seconds)}s"
+
+
+def _is_about_asking(verdict: Verdict) -> bool:
+    """Whether it is what was asked that stands in the way, not what is free now."""
+    return verdict.rule.startswith(_ABOUT_ASKING) or verdict.outcome is Outcome.REFUSE
+
+
+_ABOUT_ASKING = ("rule.", "quota.", "budget.", "duration.", "instance.", "residency")
 
 
 def _is_of_team(verdict: Verdict) -> bool:

@@ -71,6 +71,7 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    at_most: bool = False  # some phase has never been recorded and counts with the longest it may take
     gpu_hours: float | None = None
     wall_hours: float | None = None
     wall: Span = Span()  # in hours
@@ -91,6 +92,7 @@ class PhaseReport(msgspec.Struct, frozen=True, kw_only=True):
     starts_p90: str | None = None
     wall_hours: Span = Span()
     wall_from: str = ""  # what the duration was taken from
+    at_most: bool = False  # the duration is the longest it may take
     peak_watts: float | None = None
     gpu_hours: float | None = None
     cost_usd: float | None = None

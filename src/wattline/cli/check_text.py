@@ -22,6 +22,8 @@ from wattline.checks.rendering.wording import (
 from wattline.checks.report import Report
 from wattline.cli.printing import columns, plain
 
+# What the table says already.
+_EXPECTED = ("fits now", "comes after")
 _STYLES = {
     "pass": "green",
     "allow": "green",
@@ -68,16 +70,19 @@ def _show_phases(console: Console, report: Report) -> None:
     if not report.phases:
         return
     console.print()
-    table = columns("phase", "starts", "takes", "peak", "")
+    table = columns("phase", "starts", "takes", "peak", "by")
     for phase in report.phases:
         table.add_row(
             plain(phase.phase),
-            plain(say_phase_start(phase)),
-            say_span(phase.wall_hours),
+            plain(say_phase_start(phase, report.at)),
+            say_span(phase.wall_hours, at_most=phase.at_most),
             say_watts(phase.peak_watts),
-            plain(f"{phase.say} ({phase.wall_from})" if phase.wall_from else phase.say),
+            plain(phase.wall_from),
         )
     console.print(table)
+    for phase in report.phases:
+        if not phase.say.startswith(_EXPECTED):
+            console.print(plain(phase.say), soft_wrap=True)
 
 
 def _show_policy(console: Console, report: Report) -> None:

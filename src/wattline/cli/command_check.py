@@ -29,6 +29,8 @@ from wattline.cli.options import CheckOutput
 from wattline.cli.printing import stdout_console
 from wattline.cli.snapshots import age_seconds, read_snapshot
 from wattline.errors import UsageError
+from wattline.facility import Facility
+from wattline.policy import without_meters
 from wattline.release import list_source
 from wattline.spec import Policy, read_facility, read_pipeline, read_policy
 from wattline.state import State
@@ -69,6 +71,7 @@ class _Ground:
     policy: Policy
     at: float
     name: str
+    is_emulated: bool
 
 
 def check_pipeline(asked: CheckAsked) -> int:
@@ -106,6 +109,7 @@ def _report(asked: CheckAsked, folder: Path, base: FoundBase | None, ground: _Gr
         policy=ground.policy,
         at=ground.at,
         against=ground.name,
+        emulated=ground.is_emulated,
         source=list_source(folder),
         environment=os.environ,
         approved=asked.approved,
@@ -124,13 +128,31 @@ def _ground(asked: CheckAsked) -> Iterator[_Ground]:
     if asked.against is not None:
         standing = read_snapshot(asked.against)
         name = f"{standing.state.plant.facility.name}, {format_seconds(age_seconds(standing))} ago"
-        yield _Ground(state=standing.state, policy=policy or standing.policy, at=standing.at, name=name)
+        yield _Ground(
+            state=standing.state,
+            policy=policy or standing.policy,
+            at=standing.at,
+            name=name,
+            is_emulated=_is_emulated(standing.state.plant.facility),
+        )
         return
     with open_if_any() as view:
         if asked.facility is None and view is not None:
             chosen = policy or view.session.policy()
-            yield _Ground(state=view.state, policy=chosen, at=view.at, name="the queue here")
+            emulated = _is_emulated(view.state.plant.facility)
+            yield _Ground(
+                state=view.state, policy=chosen, at=view.at, name="the queue here", is_emulated=emulated
+            )
             return
-    state = State(read_facility(asked.facility or "lab"))
-    name = f"{state.plant.facility.name}, empty"
-    yield _Ground(state=state, policy=policy or read_policy("default"), at=time.time(), name=name)
+    facility = read_facility(asked.facility or "lab")
+    yield _Ground(
+        state=State(without_meters(facility)),
+        policy=policy or read_policy("default"),
+        at=time.time(),
+        name=f"{facility.name}, empty",
+        is_emulated=_is_emulated(facility),
+    )
+
+
+def _is_emulated(facility: Facility) -> bool:
+    return any(site.telemetry == "emulated" for site in facility.sites)

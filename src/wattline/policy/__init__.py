@@ -1,6 +1,6 @@
 """What to do: decide() = heed, respond, recall, admit; and explain() why."""
 
-from wattline.policy.admission import dominant, judge_request
+from wattline.policy.admission import dominant, judge_request, without_meters
 from wattline.policy.decision import decide
 from wattline.policy.explanation import (
     Eta,
@@ -25,4 +25,5 @@ __all__ = [
     "judge_request",
     "ladder_of",
     "usage_alone",
+    "without_meters",
 ]

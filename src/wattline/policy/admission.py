@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from wattline.facility import Facility
 from wattline.policy.naming import next_action
 from wattline.policy.permission import allowed_models, allowed_regions, judge_permission, valid_exemptions
 from wattline.policy.placement import Choice, choose_place
@@ -347,8 +348,13 @@ class Empty:
     ever: dict[object, tuple[Policy, tuple[Verdict, ...]]]
 
 
+def without_meters(facility: Facility) -> Facility:
+    """The same with no meter that could be silent: with nothing running there is nothing to read."""
+    sites = tuple([dataclasses.replace(site, telemetry="none") for site in facility.sites])
+    return dataclasses.replace(facility, sites=sites)
+
+
 @lru_cache(maxsize=8)
 def empty_facility(plant: Plant) -> Empty:
-    sites = tuple([dataclasses.replace(site, telemetry="none") for site in plant.facility.sites])
-    state = State(dataclasses.replace(plant.facility, sites=sites))
+    state = State(without_meters(plant.facility))
     return Empty(state, Snapshot(state, 0.0), {})

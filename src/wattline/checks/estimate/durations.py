@@ -49,7 +49,7 @@ def predict_lasting(
         return Lasting(
             p50_seconds=bound,
             p90_seconds=bound,
-            source="at most constraints.max_duration: no recorded runs",
+            source="max_duration: no recorded runs",
             at_most=True,
         )
     group = group_of(request.project, request.gpus)

@@ -75,6 +75,7 @@ def estimate_run(
         lasting=lasting,
         accuracy=accuracy,
         estimate=Estimate(
+            at_most=lasting.at_most,
             gpu_hours=_sum([phase.gpu_hours for phase in phases]),
             wall_hours=_hours(lasting.p50_seconds),
             wall=span_of(lasting),

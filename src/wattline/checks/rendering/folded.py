@@ -72,8 +72,8 @@ def fold_phases(report: Report) -> Fold | None:
     rows = [
         (
             code(phase.phase, 100),
-            _cell(say_phase_start(phase)),
-            _cell(say_span(phase.wall_hours)),
+            _cell(say_phase_start(phase, report.at)),
+            _cell(say_span(phase.wall_hours, at_most=phase.at_most)),
             _cell(say_gpu_hours(phase.gpu_hours)),
             _cell(say_money(phase.cost_usd)),
             _cell(say_watts(phase.peak_watts)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from wattline.checks.figures import figure_of
 from wattline.checks.report import Cost, Difference, Effect, Estimate, PhaseReport, Report, Span
@@ -65,7 +66,8 @@ def _amounts(report: Report) -> Iterator[str]:
     if hours is not None and hours.delta is not None:
         yield _hours_change(hours)
     elif report.estimate.gpu_hours is not None:
-        yield f"{say_gpu_hours(report.estimate.gpu_hours)} GPU-hours"
+        most = "at most " if report.estimate.at_most else ""
+        yield f"{most}{say_gpu_hours(report.estimate.gpu_hours)} GPU-hours"
     else:
         yield "GPU-hours not known"
     yield from _amount(report, "cost_usd", say_money, "")
@@ -150,9 +152,11 @@ def say_effect(effect: Effect) -> str:
     return ", ".join(told)
 
 
-def say_span(span: Span) -> str:
+def say_span(span: Span, *, at_most: bool = False) -> str:
     if span.p50 is None:
         return UNKNOWN
+    if at_most and span.p50 == span.p90:
+        return f"at most {say_hours(span.p50)}"
     return say_hours(span.p50) + ("" if span.p90 is None else f", p90 {say_hours(span.p90)}")
 
 
@@ -181,14 +185,24 @@ def say_accuracy(estimate: Estimate) -> str:
     return f"Of {runs}: {'; '.join(told)}." if told else f"{runs.capitalize()} recorded."
 
 
-def say_phase_start(phase: PhaseReport) -> str:
-    if phase.starts_p50 is None:
+def say_phase_start(phase: PhaseReport, at: str) -> str:
+    """From the time of the report: now; in 14 min, p90 40 min."""
+    soon = _seconds_between(at, phase.starts_p50)
+    late = _seconds_between(at, phase.starts_p90)
+    if soon is None:
         return UNKNOWN
-    soon, late = say_moment(phase.starts_p50), say_moment(phase.starts_p90 or phase.starts_p50)
-    if soon == late:
-        return soon
-    same_day = late.removeprefix(soon.partition(" ")[0] + " ")
-    return f"{soon}, p90 {same_day}"
+    said = "now" if soon < 1.0 else f"in {format_seconds(soon)}"
+    return said if late is None or late - soon < 1.0 else f"{said}, p90 {format_seconds(late)}"
+
+
+def _seconds_between(one: str, other: str | None) -> float | None:
+    """None where one of them is no moment."""
+    if other is None or not _MOMENT.fullmatch(one) or not _MOMENT.fullmatch(other):
+        return None
+    try:
+        return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
+    except ValueError:  # such as the 31st of February
+        return None
 
 
 def say_moment(at: str) -> str:
