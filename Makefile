@@ -42,6 +42,7 @@ bench: $(VENV)/.ready-dev  ## the figures in docs/benchmarks.md
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.validation
 	$(BIN)/python -m bench.twin
+	$(BIN)/python -m bench.estimates
 
 bench-checkpoint: $(VENV)/.ready-dev  ## checkpoints beside ZipNN, borg, torch, rclone and rsync; some of it needs root
 	$(BIN)/python -m bench.checkpoint_sizes

@@ -103,6 +103,7 @@ class Storage:
     name: str
     throughput_bytes_per_second: float
     capacity_bytes: float | None = None
+    usd_per_gigabyte_month: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,7 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
             name=f"{name}/{site.storage.name}",
             throughput_bytes_per_second=site.storage.throughput,
             capacity_bytes=site.storage.capacity,
+            usd_per_gigabyte_month=site.storage.price,
         ),
         usd_per_kwh=site.tariff.energy,
         carbon_zone=site.carbon.zone,

@@ -70,6 +70,7 @@ def _site(site: Site) -> dict[str, Any]:
             "name": storage.name.removeprefix(prefix),
             "throughput": f"{storage.throughput_bytes_per_second!r}B/s",
             "capacity": None if storage.capacity_bytes is None else f"{storage.capacity_bytes!r}B",
+            "price": storage.usd_per_gigabyte_month,
         },
         "telemetry": {"source": site.telemetry, "time_scale": site.thermal_time_scale},
         "engine": site.engine,

@@ -149,6 +149,7 @@ class StorageDocument(Document):
     name: Name = "storage"
     throughput: Annotated[BytesPerSecond, Field(gt=0)]
     capacity: Annotated[Bytes, Field(gt=0)] | None = None
+    price: Annotated[Usd, Field(ge=0)] | None = None
 
 
 class Telemetry(Document):

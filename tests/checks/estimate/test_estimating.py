@@ -207,3 +207,22 @@ def test_a_team_without_a_quota_has_nothing_that_could_end() -> None:
     assert left_of(Snapshot(hall.state, hall.at), hall.policy, "nlp") is None
     found = estimate_run(hall.state, hall.policy, a_pipeline(), hall.at).estimate
     assert found.not_estimated["quota_left"] == "the policy sets nlp no quota"
+
+
+def test_checkpoints_that_are_kept_pay_for_a_month_wherever_they_lie() -> None:
+    sites = [
+        replace(site, storage=replace(site.storage, usd_per_gigabyte_month=price))
+        for site, price in ((a_site(), 0.02), (a_site("lulea"), 0.01))
+    ]
+    plant = Plant(a_facility(*sites, links=[a_link(("zurich", "lulea"))]))
+    phase = a_pipeline(checkpoint={"every": "10min", "replicate_to": ["lulea"], "keep": 4}).phases["train"]
+    priced = price_phase(
+        a_job(replicate_to=("lulea",)),
+        Lasting(p50_seconds=HOUR, p90_seconds=HOUR),
+        [copied(5 * 10**9)],
+        plant=plant,
+        place=Place("zurich", (("zurich/r1-n1", 1),)),
+        phase=phase,
+    )
+    assert priced.cost.storage == pytest.approx(4 * 5 * (0.02 + 0.01))
+    assert "cost_usd.storage" not in priced.not_estimated

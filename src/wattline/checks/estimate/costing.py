@@ -80,7 +80,7 @@ def price_phase(
         "compute": gpu_hours * device.usd_per_hour if device is not None else 0.0,
         "energy": kwh * site.usd_per_kwh,
         "transfer": _price_transfer(request, phase, records, plant, place, hours, not_estimated),
-        "storage": _price_storage(phase, not_estimated),
+        "storage": _price_storage(phase, records, plant, place, not_estimated),
     }
     return PhaseCost(
         phase=request.phase,
@@ -146,8 +146,26 @@ def _newest_saved(records: Sequence[Record]) -> Saved | None:
     )
 
 
-def _price_storage(phase: Phase | None, not_estimated: dict[str, str]) -> float | None:
+def _price_storage(
+    phase: Phase | None,
+    records: Sequence[Record],
+    plant: Plant,
+    place: Place,
+    not_estimated: dict[str, str],
+) -> float | None:
+    """What is kept of its checkpoints, here and at each site that has replicas, for a month."""
     if phase is None or phase.checkpoint is None:
         return 0.0
-    not_estimated["cost_usd.storage"] = "the facility sets no price for storage"
-    return None
+    sites = (place.site, *phase.checkpoint.replicate_to)
+    prices = [
+        plant.sites[site].storage.usd_per_gigabyte_month if site in plant.sites else None for site in sites
+    ]
+    known = [price for price in prices if price is not None]
+    saved = _newest_saved(records)
+    if len(known) < len(prices):
+        not_estimated["cost_usd.storage"] = "the facility sets no price for storage"
+        return None
+    if saved is None:
+        not_estimated["cost_usd.storage"] = "how large its checkpoints are is not known: none was recorded"
+        return None
+    return phase.checkpoint.keep * saved.size_bytes / 1e9 * sum(known)
