@@ -227,3 +227,26 @@ def test_a_team_says_how_far_a_check_may_go(
     told = wattline("check", "--facility", "lab", "--policy", "policy.yaml", "--output", "json")
     assert (told.code, told.json["verdict"]) == (code, verdict)
     assert "trian.py" in told.json["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("gate", "verdict"),
+    [
+        ("gpu_hours <= 1", "warn"),  # its data is not pinned
+        ("gpu_hours <= 0.01", "block"),
+        ("gpu_hours_added <= 0.01", "block"),
+        ("wall_p90_hours <= 1", "warn"),  # not known: nothing says how long one phase takes
+    ],
+)
+def test_a_review_holds_an_estimate_to_its_gates(
+    committed: Path, home: Path, wattline: Wattline, gate: str, verdict: str
+) -> None:
+    committed.write_text(PIPELINE.replace("gpus: 1", "gpus: 2"))
+    (committed.parent / "policy.yaml").write_text(f"review: {{gates: [{gate}]}}\n")
+    command = ["check", "--facility", "lab", "--policy", "policy.yaml", "--base", "main", "-o", "json"]
+    told = wattline(*command).json
+    assert told["verdict"] == verdict
+    (said,) = [each for each in told["policy"] if each["rule"] == "review.gate"]
+    expected = {"block": "refuse"}.get(verdict, "warn" if "p90" in gate else "allow")
+    assert said["outcome"] == expected
+    assert said["message"].startswith(f"{gate}: ")

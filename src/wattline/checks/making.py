@@ -14,6 +14,7 @@ import msgspec
 from wattline.checks.base import FoundBase, Standing
 from wattline.checks.comparing import NOTHING, compare, is_worth_a_comment
 from wattline.checks.estimate import Estimated, estimate_run, goal_of, span_of, trials_of, weigh_runs
+from wattline.checks.gating import judge_estimate
 from wattline.checks.options import find_options
 from wattline.checks.outlook import Outlook, look_at_run
 from wattline.checks.preflight import Asking, Check, preflight
@@ -99,10 +100,10 @@ def make_report(question: Question, base: FoundBase | None) -> Report:
     outlook = look_at_run(state, policy, pipeline, question.at, approved=question.approved)
     estimated = _estimate(question, pipeline, question.folder)
     estimate = _with_queue(estimated.estimate, outlook.queue)
-    said = tuple(_said_by_policy(outlook, policy))
-    verdict, reasons = _answer(checks, said, policy)
     compared = _compare(question, base, estimate)
     diff = compared[1] if compared is not None else {}
+    said = (*judge_estimate(policy, estimate, diff), *_said_by_policy(outlook, policy))
+    verdict, reasons = _answer(checks, said, policy)
     return Report(
         pipeline=pipeline.pipeline,
         file=question.standing.file,

@@ -128,11 +128,33 @@ class Exemption(Document):
     approved_by: Name
 
 
+# What a review's gates may speak of: an estimate, and what it is more than its base.
+_ESTIMATED = ("gpu_hours", "cost_usd", "carbon_kg", "energy_kwh", "wall_hours", "peak_watts", "queue_minutes")
+REVIEW_FIGURES = (
+    *_ESTIMATED,
+    "wall_p90_hours",
+    "queue_p90_minutes",
+    *(f"{name}_added" for name in _ESTIMATED),
+)
+
+
+def _check_review_gate(gate: str) -> str:
+    if not compile_expression(gate, REVIEW_FIGURES).names:
+        raise ValueError("a gate speaks of at least one figure, such as gpu_hours <= 100")
+    return gate
+
+
+ReviewGate = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_EXPRESSION), AfterValidator(_check_review_gate)
+]
+
+
 class Review(Document):
     """What a pull request hears of a change."""
 
     mode: Mode = Mode.BLOCK  # report and warn never fail a check; block and enforce do
     comment_above: Quota = Quota()  # no comment where nothing changes by more than this
+    gates: Annotated[tuple[ReviewGate, ...], Field(max_length=100)] = ()  # what an estimate must hold
 
 
 class Weights(Document):
