@@ -151,9 +151,27 @@ def test_threads_encode_side_by_side() -> None:
 def test_what_was_stored_once_can_always_be_read() -> None:
     """The layout behind a name is in manifests for ever; these bytes were written by hand from it."""
     numbers = np.array([3, 4, 5, 6], "<u2")
-    rotated_by_one = bytes([1, 0, 4, 0, 0, 0, 1, 1, 0, 0, 0, 6, 8, 10, 12, 0])
-    assert restored("planes-zstd", rotated_by_one, 8, 2, None) == numbers.tobytes()
-    # Less the base they are 1, -1, 0, -1: twice as much, and the lowest bit for the sign.
+    turned_by_one = bytes([0, 0, 4, 0, 0, 0, 1, 1, 0, 0, 0, 6, 8, 10, 12, 0])
+    assert restored("planes-zstd", turned_by_one, 8, 2, None) == numbers.tobytes()
+    # Less the base they are 1, -1, 0, -1, and 0x80 is added to each byte.
     base = view(np.array([2, 5, 5, 7], "<u2"))
-    differences = bytes([0, 0, 4, 0, 0, 0, 1, 1, 0, 0, 0, 2, 1, 0, 1, 0])
+    differences = bytes([0, 0, 4, 0, 0, 0, 1, 1, 0, 0, 0, 0x81, 0x7F, 0x80, 0x7F, 0x80])
     assert restored("delta-planes-zstd", differences, 8, 2, base) == numbers.tobytes()
+    # The lower halves come first as they are, then the planes of the upper ones.
+    wide = np.array([0x80000003, 0x40000004], "<u4")
+    halves = bytes([1, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 3, 0, 4, 0, 1, 0, 0, 0x80])
+    assert restored("planes-zstd", halves, 8, 4, None) == wide.tobytes()
+
+
+def a_sparse_plane(share: float, count: int = 50_000) -> npt.NDArray[np.uint8]:
+    others = CHANCE.integers(0, 256, count, np.uint8)
+    return np.where(CHANCE.random(count) < share, others, 9).astype(np.uint8)
+
+
+@pytest.mark.parametrize("share", [0.00005, 0.005, 0.03, 0.1, 0.4, 0.7])
+def test_few_or_many_exceptions_to_one_byte_come_back(share: float) -> None:
+    plane = a_sparse_plane(share)
+    codec, stored = encode(view(plane), 1, None)
+    assert restored(codec, stored, len(plane), 1, None) == plane.tobytes()
+    entropy_of_where = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+    assert len(stored) < (1.15 * (entropy_of_where / 8 + share) + 0.01) * len(plane)

@@ -27,8 +27,17 @@ def test_what_is_subtracted_can_be_added(width: int, pairs: list[tuple[bytes, by
     ("before", "after"),
     [(0.5, np.nextafter(np.float32(0.5), np.float32(1))), (-3e-9, -3e-9), (0.25, -0.25), (0.0, -0.0)],
 )
-def test_a_neighbour_is_a_small_difference_but_for_the_bit_of_the_sign(before: float, after: float) -> None:
+def test_a_neighbour_differs_in_the_lowest_byte_and_in_the_bit_of_the_sign(
+    before: float, after: float
+) -> None:
     old, new = (np.array([value], "<f4").view("<u4") for value in (before, after))
-    assert subtract(new, old)[0] & 0x7FFFFFFF <= 2
-    assert subtract(old, new)[0] & 0x7FFFFFFF <= 2
-    assert (subtract(new, old)[0] >> 31) == (np.signbit(before) != np.signbit(after))
+    for change in (int(subtract(new, old)[0]), int(subtract(old, new)[0])):
+        assert change & 0x7FFFFF00 == 0x00808000
+        assert abs((change & 0xFF) - 0x80) <= 1
+        assert (change >> 31 == 0) == (np.signbit(before) != np.signbit(after))
+
+
+def test_a_difference_can_be_made_in_place() -> None:
+    numbers, base, room = np.arange(5, dtype="<u4"), np.full(5, 2, "<u4"), np.empty(5, "<u4")
+    assert subtract(numbers, base, room) is room
+    assert (add(room, base) == numbers).all()

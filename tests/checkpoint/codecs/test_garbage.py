@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wattline.checkpoint.codecs import CODECS, decode, encode
+from wattline.checkpoint.codecs.packing import Packing
 from wattline.checkpoint.errors import CheckpointError
 
 CHANCE = np.random.default_rng(11)
@@ -20,7 +21,9 @@ FLOATS = (CHANCE.standard_normal(COUNT) * 0.02).astype("<f4")
 FLOATS[::100] = 0  # some exponents far from the others
 RAW = FLOATS.view(np.uint8).data
 BASE = (FLOATS * np.float32(1.001)).astype("<f4").view(np.uint8).data
-GOOD = [encode(RAW, 4, None), encode(RAW, 4, BASE)]
+SPARSE = np.where(CHANCE.random(len(RAW)) < 0.1, CHANCE.integers(0, 99, len(RAW)), 7).astype(np.uint8).data
+WIDTHS = [4, 4, 1]
+GOOD = [encode(RAW, 4, None), encode(RAW, 4, BASE), encode(SPARSE, 1, None)]
 
 
 def try_to_decode(codec: str, stored: bytes, size: int = len(RAW), width: int = 4) -> None:
@@ -30,8 +33,15 @@ def try_to_decode(codec: str, stored: bytes, size: int = len(RAW), width: int = 
         decode(codec, stored, memoryview(bytearray(size)), width, base)
 
 
-def test_the_fuzzed_chunks_are_of_both_kinds() -> None:
-    assert [codec for codec, _ in GOOD] == ["planes-zstd", "delta-planes-zstd"]
+def packings(stored: bytes, width: int) -> set[int]:
+    """Read by hand: whether lower halves are whole, then a byte and a length for each plane."""
+    return {stored[1 + 5 * plane] for plane in range(width // 2 if stored[0] else width)}
+
+
+def test_the_fuzzed_chunks_are_of_all_kinds() -> None:
+    assert [codec for codec, _ in GOOD] == ["planes-zstd", "delta-planes-zstd", "planes-zstd"]
+    used = [packings(stored, width) for (_, stored), width in zip(GOOD, WIDTHS, strict=True)]
+    assert set().union(*used) >= {Packing.PLAIN, Packing.ZSTD, Packing.PAIRS, Packing.SPARSE}
 
 
 @settings(max_examples=300, deadline=None)
@@ -47,7 +57,7 @@ def test_random_bytes_raise_nothing_else(codec: str, stored: bytes, size: int, w
 
 @settings(max_examples=300, deadline=None)
 @given(
-    which=st.integers(0, 1),
+    which=st.integers(0, 2),
     at=st.one_of(st.integers(0, 60), st.integers(0, 100_000)),
     bit=st.integers(0, 7),
 )
@@ -55,17 +65,17 @@ def test_flipped_bits_raise_nothing_else(which: int, at: int, bit: int) -> None:
     codec, stored = GOOD[which]
     altered = bytearray(stored)
     altered[at % len(altered)] ^= 1 << bit
-    try_to_decode(codec, bytes(altered))
+    try_to_decode(codec, bytes(altered), width=WIDTHS[which])
 
 
 @settings(max_examples=100, deadline=None)
-@given(which=st.integers(0, 1), left=st.integers(0, 100_000), more=st.binary(max_size=4))
+@given(which=st.integers(0, 2), left=st.integers(0, 100_000), more=st.binary(max_size=4))
 def test_a_chunk_cut_short_or_made_longer_is_refused(which: int, left: int, more: bytes) -> None:
     codec, stored = GOOD[which]
     short = stored[: left % len(stored)]
     for altered in (short, stored + b"\0" + more):
         with pytest.raises(CheckpointError):
-            decode(codec, altered, memoryview(bytearray(len(RAW))), 4, BASE)
+            decode(codec, altered, memoryview(bytearray(len(RAW))), WIDTHS[which], BASE)
 
 
 @pytest.mark.parametrize("codec", ["planes", "delta", "", "RAW", "x" * 1000])
@@ -79,6 +89,26 @@ def test_a_difference_without_its_base_is_refused(base: memoryview | None) -> No
     codec, stored = GOOD[1]
     with pytest.raises(CheckpointError, match="not there"):
         decode(codec, stored, memoryview(bytearray(len(RAW))), 4, base)
+
+
+@pytest.mark.parametrize("others", [0, 3, 1000, 2**32 - 1])
+def test_a_sparse_plane_that_lies_about_its_size_is_refused(others: int) -> None:
+    bomb = zstandard.ZstdCompressor().compress(bytes(others % 200_000_000))
+    bits = zstandard.ZstdCompressor().compress(bytes([255] * 125))
+    plane = bytes([7]) + others.to_bytes(4, "little") + len(bits).to_bytes(4, "little") + bits + bomb
+    stored = b"\0" + b"\4" + len(plane).to_bytes(4, "little") + plane
+    into = memoryview(bytearray(1000))
+    if others == len(into):
+        return decode("planes-zstd", stored, into, 1, None)
+    with pytest.raises(CheckpointError):
+        decode("planes-zstd", stored, into, 1, None)
+    return None
+
+
+@pytest.mark.parametrize(("layout", "width"), [(1, 1), (1, 2), (2, 4), (255, 8)])
+def test_an_unknown_layout_is_refused(layout: int, width: int) -> None:
+    with pytest.raises(CheckpointError, match="laid out"):
+        decode("planes-zstd", bytes([layout]) + bytes(100), memoryview(bytearray(16)), width, None)
 
 
 @pytest.mark.parametrize("says_its_size", [True, False])

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wattline.checkpoint.codecs.choosing import choose_plan
+from wattline.checkpoint.codecs.choosing import Plan, choose_plan
 from wattline.checkpoint.codecs.difference import add, subtract
 from wattline.checkpoint.codecs.packing import pack, unpack
-from wattline.checkpoint.codecs.planes import Numbers, as_numbers, join, split
+from wattline.checkpoint.codecs.planes import Bytes, Numbers, as_numbers, half_of, join, split
 from wattline.checkpoint.errors import CheckpointError
 
 # Names are in manifests for ever: another layout of bytes is another name.
@@ -19,10 +19,10 @@ PLANES = "planes-zstd"
 DELTA = "delta-planes-zstd"
 CODECS = frozenset({RAW, PLANES, DELTA})
 
-_ROTATION = struct.Struct("<B")
+_WHOLE_LOW = struct.Struct("<B")  # whether the lower halves of the numbers come first, as they are
 _PLANE = struct.Struct("<BI")  # how it is packed, and in how many bytes
 _TINY_BYTES = 8192  # biases and norms: many, and together next to nothing
-_BLOCK_BYTES = 128 * 1024
+_BLOCK_NUMBERS = 128 * 1024
 
 
 def encode(raw: memoryview, width: int, base: memoryview | None) -> tuple[str, bytes]:
@@ -35,7 +35,7 @@ def encode(raw: memoryview, width: int, base: memoryview | None) -> tuple[str, b
     numbers = as_numbers(raw, width)
     former = None if base is None else as_numbers(base, width)
     plan = choose_plan(numbers, former)
-    stored = _write(numbers, former if plan.from_base else None, plan.rotation)
+    stored = _write(numbers, former if plan.from_base else None, plan)
     if len(stored) >= len(raw):
         return RAW, bytes(raw)
     return DELTA if plan.from_base else PLANES, stored
@@ -63,36 +63,51 @@ def uses_base(codec: str) -> bool:
     return codec.startswith("delta")
 
 
-def _write(numbers: Numbers, base: Numbers | None, rotation: int) -> bytes:
-    planes = np.empty((numbers.itemsize, len(numbers)), np.uint8)
+def _write(numbers: Numbers, base: Numbers | None, plan: Plan) -> bytes:
+    low = np.empty(len(numbers), half_of(numbers)) if plan.whole_low else None
+    planes = np.empty((len(plan.planes), len(numbers)), np.uint8)
+    spare = np.empty(min(len(numbers), _BLOCK_NUMBERS), numbers.dtype)
     for block in _blocks(numbers):
-        some = numbers[block] if base is None else subtract(numbers[block], base[block])
-        split(some, rotation, planes[:, block])
-    packed = [pack(plane) for plane in planes]
+        some = numbers[block]
+        room = spare[: len(some)]
+        if base is not None:
+            some = subtract(some, base[block], room)
+        split(some, base is None, None if low is None else low[block], planes[:, block], room)
+    packed = [pack(plane, seen) for plane, seen in zip(planes, plan.planes, strict=True)]
     heads = [_PLANE.pack(packing, len(data)) for packing, data in packed]
-    return b"".join([_ROTATION.pack(rotation), *heads, *(data for _, data in packed)])
+    as_they_are = b"" if low is None else low.data
+    return b"".join([_WHOLE_LOW.pack(plan.whole_low), *heads, as_they_are, *(data for _, data in packed)])
 
 
 def _read(stored: memoryview, base: Numbers | None, target: Numbers) -> None:
-    heads_end = _ROTATION.size + target.itemsize * _PLANE.size
+    low, planes = _read_parts(stored, target)
+    for block in _blocks(target):
+        parts = [plane[block] for plane in planes]
+        some = join(target.itemsize, base is None, None if low is None else low[block], parts)
+        target[block] = some if base is None else add(some, base[block])
+
+
+def _read_parts(stored: memoryview, target: Numbers) -> tuple[Numbers | None, list[Bytes]]:
+    width = target.itemsize
+    whole_low = stored[0] if len(stored) else 0
+    if whole_low > (width > 2):
+        raise CheckpointError(f"numbers of {width} bytes are laid out in an unknown way, {whole_low}")
+    low_bytes = len(target) * width // 2 if whole_low else 0
+    heads_end = _WHOLE_LOW.size + (width // 2 if whole_low else width) * _PLANE.size
     if len(stored) < heads_end:
         raise CheckpointError(f"a chunk ends after {len(stored)} bytes, within its head")
-    (rotation,) = _ROTATION.unpack_from(stored)
-    if rotation > 7:
-        raise CheckpointError(f"a chunk is rotated by {rotation} bits: at most 7 make sense")
-    heads = list(_PLANE.iter_unpack(stored[_ROTATION.size : heads_end]))
-    if sum(size for _, size in heads) != len(stored) - heads_end:
-        raise CheckpointError(f"the planes of a chunk do not add up to its {len(stored)} bytes")
-    planes, at = [], heads_end
+    heads = list(_PLANE.iter_unpack(stored[_WHOLE_LOW.size : heads_end]))
+    at = heads_end + low_bytes
+    if at + sum(size for _, size in heads) != len(stored):
+        raise CheckpointError(f"the parts of a chunk do not add up to its {len(stored)} bytes")
+    low = np.frombuffer(stored[heads_end:at], half_of(target)) if whole_low else None
+    planes = []
     for packing, size in heads:
         planes.append(unpack(packing, stored[at : at + size], len(target)))
         at += size
-    for block in _blocks(target):
-        some = join([plane[block] for plane in planes], rotation)
-        target[block] = some if base is None else add(some, base[block])
+    return low, planes
 
 
 def _blocks(numbers: Numbers) -> Iterator[slice]:
     """Pieces so small that what is computed in between stays in the processor's cache."""
-    step = _BLOCK_BYTES // numbers.itemsize
-    return (slice(start, start + step) for start in range(0, len(numbers), step))
+    return (slice(at, at + _BLOCK_NUMBERS) for at in range(0, len(numbers), _BLOCK_NUMBERS))

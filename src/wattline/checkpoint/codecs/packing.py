@@ -1,8 +1,8 @@
 """Packing: in how few bytes can one plane be stored?
 
-A plane is one repeated byte, noise, or something in between. Exponents have skewed bytes but no repeats worth
-a search: with a tiny table of matches zstd is little more than a Huffman coder, and there it is both smaller
-and faster than at its lowest level. Other planes do repeat; for those it searches.
+A plane is one repeated byte, noise, or something in between. Most have skewed bytes but no repeats worth a
+search: with a tiny table of matches zstd is little more than a Huffman coder, and there it is both smaller
+and faster than at its lowest level. It is given as little as can be: pairs, or the rest of a sparse plane.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 import zstandard
 
 from wattline.checkpoint.codecs.pairs import find_lowest, pair, part
-from wattline.checkpoint.codecs.planes import Bytes, sample
+from wattline.checkpoint.codecs.planes import Bytes
+from wattline.checkpoint.codecs.sampling import Seen
+from wattline.checkpoint.codecs.sparse import put_back, take_out
 from wattline.checkpoint.errors import CheckpointError
 
 _HUFFMAN = zstandard.ZstdCompressionParameters(
@@ -27,11 +29,13 @@ _HUFFMAN = zstandard.ZstdCompressionParameters(
 )
 _SEARCH = zstandard.ZstdCompressionParameters.from_level(1)
 _LEAST_WINDOW_BYTES = 1024  # zstd knows no smaller one
-_SAMPLE_BYTES = 2048
-_LEFT_OUT = 1 / 64  # at most so many bytes may be kept apart from pairs
-_WORTHWHILE = 0.98  # less is not worth the time to compress and to restore
+_WORTHWHILE = 0.96  # of a sample; noise, seen so little of, has an entropy of 0.977
 _WORTH_SEARCHING = 0.9  # it takes three times as long
-_APART = struct.Struct("<BI")  # the lowest value in pairs, and how many bytes are kept apart
+_FEW_OTHERS = 1 / 128  # below, zstd is quick with the long runs
+_MANY_OTHERS = 1 / 2
+_LEFT_OUT = 1 / 64  # at most so many bytes may be kept apart from pairs
+_PAIRS = struct.Struct("<BI")  # the lowest value, and how many bytes are kept apart
+_SPARSE = struct.Struct("<BII")  # the frequent byte, how many others there are, and the size of the bits
 
 
 class Packing(IntEnum):
@@ -41,6 +45,7 @@ class Packing(IntEnum):
     REPEATED = 1
     ZSTD = 2
     PAIRS = 3
+    SPARSE = 4
 
 
 class _Contexts(threading.local):
@@ -54,35 +59,44 @@ class _Contexts(threading.local):
 _CONTEXTS = _Contexts()
 
 
-def pack(plane: Bytes) -> tuple[Packing, bytes | memoryview]:
-    """A sample decides how; the whole plane is compressed once or never."""
-    some = sample(plane, _SAMPLE_BYTES)
-    counts = np.bincount(some, minlength=256)
-    if counts[some[0]] == len(some) and (plane == some[0]).all():
-        return Packing.REPEATED, some[:1].data
-    packing, packed = _compress(plane, some, *find_lowest(counts))
+def pack(plane: Bytes, seen: Seen) -> tuple[Packing, bytes | memoryview]:
+    """What was seen of it decides how; the whole plane is compressed once or never."""
+    frequent = int(seen.counts.argmax())
+    others = 1 - int(seen.counts[frequent]) / len(seen.some)
+    if not others and (plane == frequent).all():
+        return Packing.REPEATED, plane[:1].data
+    packing, packed = _compress(plane, seen, frequent, others)
     # The sample may have missed what the rest is like.
     return (packing, packed) if len(packed) < len(plane) else (Packing.PLAIN, plane.data)
 
 
-def _compress(plane: Bytes, some: Bytes, lowest: int, left_out: int) -> tuple[Packing, bytes | memoryview]:
-    if left_out <= _LEFT_OUT * len(some):
-        if compressor := _choose(pair(some, lowest)[0], len(some)):
-            pairs, apart = pair(plane, lowest)
-            head = _APART.pack(lowest, len(apart))
-            return Packing.PAIRS, b"".join((head, apart.data, compressor.compress(pairs.data)))
-    elif compressor := _choose(some, len(some)):
-        return Packing.ZSTD, compressor.compress(plane.data)
-    return Packing.PLAIN, plane.data
+def _compress(plane: Bytes, seen: Seen, frequent: int, others: float) -> tuple[Packing, bytes | memoryview]:
+    huffman, search = _CONTEXTS.huffman, _CONTEXTS.search
+    if others < _FEW_OTHERS:
+        return Packing.ZSTD, huffman.compress(plane.data)
+    with_search = len(search.compress(seen.some.data)) / len(seen.some)
+    if min(with_search, seen.entropy) > _WORTHWHILE:
+        return Packing.PLAIN, plane.data
+    if with_search < _WORTH_SEARCHING * seen.entropy:
+        return Packing.ZSTD, search.compress(plane.data)
+    if others < _MANY_OTHERS:
+        return Packing.SPARSE, _pack_sparse(plane, frequent)
+    lowest, left_out = find_lowest(seen.counts)
+    if left_out <= _LEFT_OUT * len(seen.some):
+        return Packing.PAIRS, _pack_pairs(plane, lowest)
+    return Packing.ZSTD, huffman.compress(plane.data)
 
 
-def _choose(some: Bytes, from_bytes: int) -> zstandard.ZstdCompressor | None:
-    """What compresses these well; None where nothing does."""
-    with_huffman = len(_CONTEXTS.huffman.compress(some.data))
-    with_search = len(_CONTEXTS.search.compress(some.data))
-    if min(with_huffman, with_search) > _WORTHWHILE * from_bytes:
-        return None
-    return _CONTEXTS.search if with_search < _WORTH_SEARCHING * with_huffman else _CONTEXTS.huffman
+def _pack_pairs(plane: Bytes, lowest: int) -> bytes:
+    pairs, apart = pair(plane, lowest)
+    return b"".join((_PAIRS.pack(lowest, len(apart)), apart.data, _CONTEXTS.huffman.compress(pairs.data)))
+
+
+def _pack_sparse(plane: Bytes, frequent: int) -> bytes:
+    bits, others = take_out(plane, frequent)
+    packed = _CONTEXTS.huffman.compress(bits.data)
+    head = _SPARSE.pack(frequent, len(others), len(packed))
+    return b"".join((head, packed, _CONTEXTS.huffman.compress(others.data)))
 
 
 def unpack(packing: int, stored: memoryview, size_bytes: int) -> Bytes:
@@ -93,11 +107,17 @@ def unpack(packing: int, stored: memoryview, size_bytes: int) -> Bytes:
         return np.broadcast_to(np.frombuffer(stored, np.uint8), size_bytes)
     if packing == Packing.ZSTD:
         return _decompress(stored, size_bytes)
-    if packing == Packing.PAIRS and len(stored) >= _APART.size:
-        lowest, apart = _APART.unpack_from(stored)
-        rest = stored[_APART.size :]
+    if packing == Packing.PAIRS and len(stored) >= _PAIRS.size:
+        lowest, apart = _PAIRS.unpack_from(stored)
+        rest = stored[_PAIRS.size :]
         pairs = _decompress(rest[apart:], (size_bytes + 1) // 2)
         return part(pairs, lowest, np.frombuffer(rest[:apart], np.uint8), size_bytes)
+    if packing == Packing.SPARSE and len(stored) >= _SPARSE.size:
+        frequent, others, bits_bytes = _SPARSE.unpack_from(stored)
+        rest = stored[_SPARSE.size :]
+        if others <= size_bytes:
+            bits = _decompress(rest[:bits_bytes], (size_bytes + 7) // 8)
+            return put_back(bits, _decompress(rest[bits_bytes:], others), frequent, size_bytes)
     raise CheckpointError(
         f"a plane of {size_bytes} bytes is stored in {len(stored)}, in a way numbered {packing}"
     )

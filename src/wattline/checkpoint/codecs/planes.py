@@ -1,22 +1,19 @@
 """Planes: how do numbers lie so that what they have in common is side by side?
 
-The lowest bytes of all numbers, then the bytes above them, and so on. Numbers are rotated first, so that what
-compresses (a float's exponent, the leading bits of a difference) fills one plane and the noise another.
+The lowest bytes of all numbers, then the bytes above them, and so on. The highest two bytes are turned by one
+bit first, so that a float's exponent fills one plane and its sign lies in the noise below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[Any]  # unsigned, of 1, 2, 4 or 8 bytes
-_Some = TypeVar("_Some", bound=np.generic)
-
-_SAMPLED_PLACES = 4
 
 
 def as_numbers(raw: memoryview, width: int) -> Numbers:
@@ -25,46 +22,61 @@ def as_numbers(raw: memoryview, width: int) -> Numbers:
     return np.frombuffer(raw, f"<u{width if whole else 1}")
 
 
-def sample(numbers: npt.NDArray[_Some], at_most: int) -> npt.NDArray[_Some]:
-    """Some of the numbers, from a few places spread evenly; each place in one piece, so that repeats show."""
-    if len(numbers) <= at_most:
+def half_of(numbers: Numbers) -> np.dtype[Any]:
+    """The type of half a number."""
+    return np.dtype(f"<u{numbers.itemsize // 2}")
+
+
+def turn(numbers: Numbers) -> Numbers:
+    """The highest two bytes of each rotated left by one bit."""
+    if numbers.itemsize == 1:
         return numbers
-    each = at_most // _SAMPLED_PLACES
-    gap = (len(numbers) - each) // (_SAMPLED_PLACES - 1)
-    return np.concatenate([numbers[at * gap : at * gap + each] for at in range(_SAMPLED_PLACES)])
+    turned = numbers.copy()
+    highest = turned.view("<u2").reshape(len(turned), -1)[:, -1]
+    highest[:] = highest << 1 | highest >> 15
+    return turned
 
 
-def rotate(numbers: Numbers, bits: int) -> Numbers:
-    """Rotated left, by less than a number's own bits."""
-    if bits == 0:
-        return numbers
-    rotated = numbers << bits
-    rotated |= numbers >> (8 * numbers.itemsize - bits)
-    return rotated
+def split(numbers: Numbers, turned: bool, low: Numbers | None, planes: Bytes, room: Numbers) -> None:
+    """Fill `planes`, lowest first; with `low` only those of the upper halves, the lower ones go there.
 
-
-def split(numbers: Numbers, rotation: int, planes: Bytes) -> None:
-    """Fill `planes`, lowest first, with the bytes of the numbers rotated left by 0 to 7 bits."""
-    _halve(rotate(numbers, rotation), planes)
-
-
-def _halve(numbers: Numbers, planes: Bytes) -> None:
-    """Shifts and narrowing copies, half the width each time: all are vectorized, which a strided copy of
-    bytes is not, and there is less to shift each time."""
-    if len(planes) == 1:
+    Shifts and narrowing copies, half the width each time: all are vectorized, which a strided copy of bytes
+    is not, and there is less to shift each time. What is in `room` is lost; it may be the numbers themselves.
+    """
+    width = numbers.itemsize
+    if width == 1:
         planes[0] = numbers
-        return
-    middle = len(planes) // 2
-    half = np.dtype(f"<u{middle}")
-    _halve(numbers.astype(half), planes[:middle])
-    _halve((numbers >> 8 * middle).astype(half), planes[middle:])
+    elif width == 2 and turned:
+        _split_turned(numbers, planes, room)
+    else:
+        half = half_of(numbers)
+        if low is None:
+            lower = numbers.astype(half)
+            split(lower, False, None, planes[: width // 2], lower)
+        else:
+            np.copyto(low, numbers, casting="unsafe")
+        np.right_shift(numbers, 4 * width, out=room)
+        upper = room.astype(half)
+        split(upper, turned, None, planes[-(width // 2) :], upper)
 
 
-def join(planes: Sequence[Bytes], rotation: int) -> Numbers:
+def _split_turned(numbers: Numbers, planes: Bytes, room: Numbers) -> None:
+    """As turning and halving would, in fewer steps."""
+    rest, exponents = planes
+    np.copyto(rest, numbers, casting="unsafe")
+    rest += rest
+    rest |= (numbers.view("<i2") < 0).view(np.uint8)
+    np.right_shift(numbers, 7, out=room)
+    np.copyto(exponents, room, casting="unsafe")
+
+
+def join(width: int, turned: bool, low: Numbers | None, planes: Sequence[Bytes]) -> Numbers:
     """The numbers that were split."""
-    width = len(planes)
-    columns = np.empty((len(planes[0]), width), np.uint8)
-    for number, plane in enumerate(planes):
-        columns[:, number] = plane
-    numbers: Numbers = columns.reshape(-1).view(f"<u{width}")
-    return rotate(numbers, 8 * width - rotation if rotation else 0)
+    if width == 1:
+        return planes[0]
+    half = width // 2
+    lower = join(half, False, None, planes[:half]) if low is None else low
+    numbers: Numbers = join(half, turned and width > 2, None, planes[-half:]).astype(f"<u{width}")
+    numbers <<= 4 * width
+    numbers |= lower
+    return numbers >> 1 | numbers << 15 if turned and width == 2 else numbers
