@@ -6,7 +6,11 @@ A checkpoint of random numbers goes over 10 Mbit/s with 100 ms there and back an
 way, under a cap of 9 Mbit/s: undisturbed; with the link cut for some seconds at a random point; with the
 sender killed at a random point and started again; with both, so that nothing on its way arrives. rsync and
 rclone do the same, with the congestion control that serves them best (BBR); with `--bare` they have what most
-systems come with (cubic, or reno). Needs root.
+systems come with (cubic, or reno).
+
+How full the link was is told twice: from the first byte to the last; and from the start of the sender's
+process to its end, which is what a user waits for, every start with all its imports included. The time the
+link was cut is left out. Needs root.
 """
 
 from __future__ import annotations
@@ -54,8 +58,11 @@ class Run:
     what: str
     is_complete: bool
     sent_bytes: int
-    seconds: float  # from the first byte to the last, without the time the link or the sender was gone
-    used: float  # of the cap
+    seconds: float  # from the sender's start to its end, starts in between included, without the cut
+    waited: float  # of the cap, over those seconds
+    used: (
+        float  # of the cap, from the first byte to the last, without the time the link or the sender was gone
+    )
     worst_sent: float  # the fullest second at the near end, as a share of the cap
     worst_arrived: float
 
@@ -94,24 +101,22 @@ class Course:
         self._link, self._tool, self._near, self._far = link, tool, near, far
         self._sent: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
-        self._gone_seconds = 0.0
+        self._seconds = self._gone_seconds = 0.0
 
     def run(self, what: str, disturb_after_bytes: int | None) -> Run:
         with self._serving():
             self._link.count()  # what the run before left on its way
             began = time.monotonic()
-            sender = self._start()
-            while time.monotonic() - began < _LONGEST_SECONDS:
-                self._watch()
-                if disturb_after_bytes is not None and self._sent_bytes >= disturb_after_bytes:
-                    sender = self._disturb(what, sender)
-                    disturb_after_bytes = None
-                if sender.poll() is not None:
-                    if sender.returncode == 0:
-                        break
-                    sender = self._start()
-            sender.kill()
-            sender.wait()
+            self._start()
+            try:
+                while not self._is_over() and time.monotonic() - began < _LONGEST_SECONDS:
+                    self._watch()
+                    if disturb_after_bytes is not None and self._sent_bytes >= disturb_after_bytes:
+                        self._disturb(what)
+                        disturb_after_bytes = None
+                self._seconds += time.monotonic() - began
+            finally:
+                self._stop()
             self._watch()
         return self._summary(what)
 
@@ -119,31 +124,40 @@ class Course:
     def _sent_bytes(self) -> int:
         return sum(size for _, size in self._sent)
 
-    def _disturb(self, what: str, sender: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    def _is_over(self) -> bool:
+        """A sender that ends badly is started again."""
+        if self._sender.poll():
+            self._start()
+        return self._sender.poll() == 0
+
+    def _disturb(self, what: str) -> None:
         began = time.monotonic()
         if "cut" in what:
             self._link.cut()
         if "killed" in what:
-            sender.kill()
-            sender.wait()
+            self._stop()
         if "cut" in what:
             time.sleep(CUT_SECONDS)
             self._link.mend()
-            self._gone_seconds = time.monotonic() - began
+            self._seconds -= time.monotonic() - began
+        back_at = time.monotonic()
         if "killed" in what:
-            mended = time.monotonic()
-            sender = self._start()
-            while (spoke := self._first_connection_after(mended)) is None and sender.poll() is None:
+            self._start()
+            while (spoke_at := self._first_connection_after(back_at)) is None and not self._sender.poll():
                 self._watch()
-            self._gone_seconds = (spoke or mended) - began
-        return sender
+            back_at = spoke_at or back_at
+        self._gone_seconds = back_at - began
 
     def _first_connection_after(self, moment: float) -> float | None:
         return next((at for at, size in self._sent if at > moment and size == 0), None)
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
         command = self._tool.send(self._near)
-        return self._link.run_in(self._link.near, command, stderr=subprocess.DEVNULL)
+        self._sender = self._link.run_in(self._link.near, command, stderr=subprocess.DEVNULL)
+
+    def _stop(self) -> None:
+        self._sender.kill()
+        self._sender.wait()
 
     def _watch(self) -> None:
         time.sleep(0.05)
@@ -167,7 +181,7 @@ class Course:
     def _summary(self, what: str) -> Run:
         source, target = LocalStore(self._near), LocalStore(self._far)
         payload_bytes = sum(stored.size_bytes for stored in source.list())
-        seconds = self._arrived[-1][0] - self._arrived[0][0] - self._gone_seconds
+        used_seconds = self._arrived[-1][0] - self._arrived[0][0] - self._gone_seconds
         is_complete = coverage(source, target).is_full
         carried_bytes = payload_bytes if is_complete else sum(size for _, size in self._arrived)
         return Run(
@@ -175,8 +189,9 @@ class Course:
             what=what,
             is_complete=is_complete,
             sent_bytes=self._sent_bytes,
-            seconds=seconds,
-            used=carried_bytes / seconds / CAP_BYTES_PER_SECOND,
+            seconds=self._seconds,
+            waited=carried_bytes / self._seconds / CAP_BYTES_PER_SECOND,
+            used=carried_bytes / used_seconds / CAP_BYTES_PER_SECOND,
             worst_sent=fullest_second(self._sent) / CAP_BYTES_PER_SECOND,
             worst_arrived=fullest_second(self._arrived) / CAP_BYTES_PER_SECOND,
         )
@@ -196,12 +211,15 @@ def fullest_second(log: Sequence[tuple[float, int]]) -> int:
 
 def report(runs: Sequence[Run], payload_bytes: int) -> Iterator[str]:
     undisturbed = {run.tool: run.sent_bytes for run in runs if run.what == "undisturbed"}
-    yield f"{'':9} {'':12} {'sent again':>10} {'cap used':>9} {'fullest second':>15} {'at the far end':>15}"
+    yield (
+        f"{'':9} {'':12} {'sent again':>10} {'cap used':>9} {'from start':>10} {'fullest second':>15} "
+        f"{'at the far end':>15}"
+    )
     for run in runs:
         again = (run.sent_bytes - undisturbed[run.tool]) / payload_bytes
         told = f"{again:10.2%}" if run.what != "undisturbed" and run.is_complete else f"{'':10}"
         yield (
-            f"{run.tool:9} {run.what:12} {told} {run.used:9.1%} {run.worst_sent:15.1%} "
+            f"{run.tool:9} {run.what:12} {told} {run.used:9.1%} {run.waited:10.1%} {run.worst_sent:15.1%} "
             f"{run.worst_arrived:15.1%}  {run.seconds:.0f} s{'' if run.is_complete else ', not complete'}"
         )
 

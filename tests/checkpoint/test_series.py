@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from wattline.checkpoint import CheckpointError, LocalStore, Series, StorageError, restore, verify
+from wattline.checkpoint.chunks import Chunk
 from wattline.checkpoint.reading import open_checkpoint
 from wattline.checkpoint.saving import LONGEST_CHAIN
 
@@ -196,3 +197,72 @@ def test_chains_of_differences_are_bounded(tmp_path: Path) -> None:
         lengths = [len(list(table.chain(digest))) for digest in table.chunks]
         assert max(lengths) <= LONGEST_CHAIN
         verify(store, f"step-{step:08d}.e0")
+
+
+def chunks_of(store: LocalStore, name: str) -> list[Chunk]:
+    return list(open_checkpoint(store, name).manifest.table.chunks.values())
+
+
+def test_a_save_that_somebody_waits_for_is_stored_as_it_is(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    saving = series(store)
+    weights = np.random.default_rng(0).standard_normal(1_500_000)  # several chunks, the last one short
+    tree = {"w": weights, "t": weights[::2], "n": 3}
+    saving.save_now(tree, 1, metrics={"loss": 0.5})
+    written = saving.take()
+    assert written is not None
+    assert written.saved is not None
+    assert written.stopped_seconds == written.seconds > 0.0
+    assert {chunk.codec for chunk in chunks_of(store, "step-00000001.e0")} == {"raw"}
+    verify(store, "step-00000001.e0")
+    restored = restore(store)
+    assert restored is not None
+    assert np.array_equal(restored.tree["w"], weights)
+    assert np.array_equal(restored.tree["t"], weights[::2])
+
+
+def test_saves_behind_and_saves_that_are_waited_for_build_on_each_other(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    saving = series(store)
+    rng = np.random.default_rng(0)
+    frozen = np.frombuffer(rng.bytes(2_000_000), np.uint8)
+    tree: dict[str, Any] = {"frozen": frozen, "head": rng.standard_normal(20_000)}
+    for step in range(1, 9):
+        tree["head"] += 1e-3
+        if step % 3:
+            saving.begin(tree, step)
+            saving.end()
+        else:
+            saving.save_now(tree, step)
+        restored = restore(store)
+        assert restored is not None
+        assert (restored.step, restored.rejected) == (step, ())
+        assert np.array_equal(restored.tree["head"], tree["head"])
+        assert np.array_equal(restored.tree["frozen"], frozen)
+    assert sum(stored.size_bytes for stored in store.list()) < 2_000_000 + 8 * 200_000
+
+
+def test_a_pack_of_which_little_is_left_is_not_built_on_in_a_hurry_either(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    saving = series(store)
+    rng = np.random.default_rng(0)
+    kept = rng.standard_normal(20_000)
+    saving.begin({"kept": kept, "gone": rng.standard_normal(200_000)}, 1)
+    saving.end()
+    saving.save_now({"kept": kept, "new": rng.standard_normal(10)}, 2)
+    assert {chunk.codec for chunk in chunks_of(store, "step-00000002.e0")} == {"raw"}
+
+
+def test_a_save_that_is_waited_for_tells_of_a_full_disk_and_the_next_one_works(tmp_path: Path) -> None:
+    store = Full(tmp_path)
+    saving = series(store)
+    weights = np.random.default_rng(0).standard_normal(5000)
+    saving.save_now({"w": weights}, 1)
+    written = saving.take()
+    assert written is not None
+    assert isinstance(written.error, StorageError)
+    store.is_full = False
+    saving.save_now({"w": weights}, 2)
+    restored = restore(store)
+    assert restored is not None
+    assert np.array_equal(restored.tree["w"], weights)

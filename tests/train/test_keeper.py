@@ -9,7 +9,7 @@ import pytest
 
 from wattline.checkpoint import AutoCadence, LocalStore
 from wattline.train import keeper as keeping
-from wattline.train.keeper import Keeper, Kept
+from wattline.train.keeper import Failed, Keeper, Kept
 
 
 class Clock:
@@ -31,6 +31,12 @@ def make_keeper(root: Path, cadence: AutoCadence) -> Keeper:
     return Keeper(LocalStore(root), epoch=1, cadence=cadence, keep=3, lineage={})
 
 
+def save_behind(keeper: Keeper) -> Kept | Failed | None:
+    keeper.begin({"model": {"w": np.ones(3)}}, 1, {"loss": 0.5})
+    keeper._series.end()
+    return keeper.take()
+
+
 def test_the_first_save_comes_soon_and_its_cost_decides_when_the_next_is_due(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -40,7 +46,7 @@ def test_the_first_save_comes_soon_and_its_cost_decides_when_the_next_is_due(
     assert not keeper.is_due(1)
     clock.now += 2.0
     assert keeper.is_due(1)
-    (kept,) = keeper.finish({"model": {"w": np.ones(3)}}, 1, {"loss": 0.5})
+    kept = save_behind(keeper)
     assert isinstance(kept, Kept)
     assert kept.cadence.startswith("every ")
     assert "a save costs" in kept.cadence
@@ -63,6 +69,19 @@ def test_a_run_that_is_lost_often_saves_often(tmp_path: Path, clock: Clock) -> N
     intervals = []
     for number, cadence in enumerate((often, seldom)):
         keeper = make_keeper(tmp_path / str(number), AutoCadence.from_text(cadence.to_text()))
-        keeper.finish({"model": {"w": np.ones(3)}}, 1, {"loss": 0.5})
+        save_behind(keeper)
         intervals.append(keeper._interval_seconds)
     assert intervals[0] < intervals[1]
+
+
+def test_what_is_waited_for_is_stored_as_it_is_unless_it_travels(tmp_path: Path) -> None:
+    exponents = np.random.default_rng(0).standard_normal(200_000).astype(np.float32)
+    sizes = {}
+    for travels in (False, True):
+        store = LocalStore(tmp_path / str(travels))
+        keeper = Keeper(store, epoch=1, cadence=AutoCadence(), keep=3, lineage={}, travels=travels)
+        (kept,) = keeper.finish({"model": {"w": exponents.copy()}}, 7, {})
+        assert isinstance(kept, Kept)
+        sizes[travels] = kept.size_bytes
+    assert sizes[False] > exponents.nbytes
+    assert sizes[True] < 0.9 * exponents.nbytes

@@ -16,6 +16,7 @@ from wattline.checkpoint.repository import Entry, fence, list_checkpoints
 from wattline.checkpoint.retention import Keep, Pruned, prune
 from wattline.checkpoint.saving import Saved, save
 from wattline.checkpoint.series import Series, Written
+from wattline.checkpoint.staging import DisturbedError, Still
 from wattline.checkpoint.stores import LocalStore, MissingError, PacedStore, Store, open_store
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "CheckpointError",
     "Copied",
     "Coverage",
+    "DisturbedError",
     "Entry",
     "Keep",
     "LocalStore",
@@ -37,6 +39,7 @@ __all__ = [
     "Saved",
     "Series",
     "StaleEpochError",
+    "Still",
     "StorageError",
     "Store",
     "Written",

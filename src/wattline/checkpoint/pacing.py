@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import random
 import select
 import socket
+import struct
+import sys
+import termios
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -17,18 +22,20 @@ from wattline.errors import UsageError
 if TYPE_CHECKING:  # a training script that only saves need not wait for it
     from http.client import HTTPConnection
 
-# What was not used is kept for so long, so no second has more than 3 % too much. A piece is less than that,
-# and at 1 MB/s more than a part: parts that wait for tokens halfway would all be lost on a cut.
-_KEPT_SECONDS = 0.03
-_PIECE_SECONDS = 0.02
+# What was not used is kept for so long, so no second has more than 2 % too much, and what the system holds
+# back for a moment stays below 5 %. A piece is less than that, and at 1.2 MB/s more than a part: parts that
+# wait for tokens halfway would all be lost on a cut.
+_KEPT_SECONDS = 0.02
+_PIECE_SECONDS = 0.015
 _MOST_PIECE_BYTES = 2**16
 _MOST_ANSWER_BYTES = 2**28
-_HEAD_BYTES = 320  # about what stands before a part: it takes tokens too
+_BETWEEN_BYTES = 40  # version, host and line ends of a request
 _TCP_RTO_MAX_MS = 44  # Linux 6.15; Python has no name for it yet
 _TCP_NOTSENT_LOWAT = 25
 _UNSENT_BYTES = 2**15
 _LEAST_BUFFER_BYTES = 2**16
 _BUFFERED_SECONDS = 0.5
+_FIRST_TRY_SECONDS, _LONGER = 0.2, 1.5
 
 
 class Rate:
@@ -71,6 +78,12 @@ class Rate:
         with self._lock:
             self._level_bytes += size_bytes
             self._wake_first()
+
+    def owe(self, size_bytes: int) -> None:
+        """Bytes that go now although they were taken long ago: later ones wait for them."""
+        with self._lock:
+            self._settle()
+            self._level_bytes -= size_bytes
 
     def pieces(self, data: memoryview) -> Iterator[memoryview]:
         """The data, piece by piece, each when it may go."""
@@ -133,19 +146,33 @@ class PacedConnection:
     """
 
     def __init__(self, http: HTTPConnection, rate: Rate | None, streams: int) -> None:
-        self._http, self._rate, self._streams = http, rate, streams
+        self._http, self._rate, self._streams, self._silence_seconds = http, rate, streams, 0.0
 
     def set_silence(self, seconds: float) -> None:
-        self._http.timeout = seconds
+        self._silence_seconds = seconds
         if self._http.sock is not None:
             self._http.sock.settimeout(seconds)
 
-    def begin(self, method: str, target: str, headers: Mapping[str, str]) -> None:
+    def fileno(self) -> int:
+        return int(self._http.sock.fileno())
+
+    def waiting_bytes(self) -> int:
+        """Sent, and not known to have arrived; 0 where the operating system cannot tell."""
+        with suppress(OSError):
+            told = fcntl.ioctl(self._http.sock, termios.TIOCOUTQ, bytes(4))
+            return int.from_bytes(told, sys.byteorder)
+        return 0
+
+    def open(self) -> None:
         if self._http.sock is None:
-            self._http.connect()
+            self._connect()
             self._prepare()
+
+    def begin(self, method: str, target: str, headers: Mapping[str, str]) -> None:
+        self.open()
         if self._rate is not None:
-            self._rate.take(_HEAD_BYTES)
+            fields_bytes = sum(len(name) + len(value) + 4 for name, value in headers.items())
+            self._rate.take(len(method) + len(target) + fields_bytes + _BETWEEN_BYTES)
         self._http.putrequest(method, target, skip_accept_encoding=True)
         for name, value in headers.items():
             self._http.putheader(name, value)
@@ -180,8 +207,25 @@ class PacedConnection:
     def close(self) -> None:
         self._http.close()
 
+    def _connect(self) -> None:
+        """In tries that take ever longer: a first packet that is lost goes again after a second by itself."""
+        try_seconds, gives_up_at = _FIRST_TRY_SECONDS, time.monotonic() + self._silence_seconds
+        while self._http.sock is None:
+            left_seconds = max(_FIRST_TRY_SECONDS, gives_up_at - time.monotonic())
+            self._http.timeout = min(try_seconds, left_seconds)
+            try:
+                self._http.connect()
+            except OSError as error:
+                self._http.close()
+                if not isinstance(error, TimeoutError) or time.monotonic() >= gives_up_at:
+                    raise
+                try_seconds *= _LONGER * random.uniform(0.8, 1.2)  # noqa: S311 - so that streams come apart
+        self._http.sock.settimeout(self._silence_seconds)
+
     def _prepare(self) -> None:
         tune(self._http.sock)
+        # When this process dies, what it had not sent dies too: the next one has the rate to itself.
+        self._http.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         if self._rate is not None:
             share_bytes = self._rate.bytes_per_second * _BUFFERED_SECONDS / self._streams
             size_bytes = max(_LEAST_BUFFER_BYTES, int(share_bytes))

@@ -7,8 +7,8 @@ the folder, so a receiver may be stopped and started at any moment.
     GET    /v1/objects/NAME?start=N&length=N      bytes, fewer where the object ends, at most 1 MiB
     PUT    /v1/objects/NAME                       If-None-Match: * does not replace (412); chunked if long
     DELETE /v1/objects/NAME
-    POST   /v1/arriving/NAME?size=N&blake3=H      {"part_bytes": N, "missing": [[first, count], …]}
-    PUT    /v1/arriving/NAME?size=N&blake3=H&part=N
+    POST   /v1/arriving/NAME?size=N&blake3=H      {"key": K, "part_bytes": N, "missing": [[first, count], …]}
+    PUT    /v1/parts/KEY?n=N                      404 where nothing arrives under that key, any more or at all
     POST   /v1/arrived/NAME?size=N&blake3=H       compares the hash, then lets it be seen (422 if it differs)
     POST   /v1/sweep?older_than_seconds=N         {"freed_bytes": N}
 """
@@ -21,10 +21,11 @@ import json
 import re
 import ssl
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import groupby
 from pathlib import Path
 from threading import Thread
 from typing import Self, TypeVar
@@ -33,13 +34,13 @@ from urllib.parse import parse_qsl, urlsplit
 from blake3 import blake3
 
 from wattline.checkpoint.errors import CheckpointError, StorageError
-from wattline.checkpoint.landing import Landing
 from wattline.checkpoint.manifest import MAX_MANIFEST_BYTES
 from wattline.checkpoint.pacing import tune
 from wattline.checkpoint.stores.contract import MissingError
-from wattline.checkpoint.stores.http import HASH_DIGITS, READ_BYTES
+from wattline.checkpoint.stores.http import READ_BYTES
 from wattline.checkpoint.stores.local import LocalStore
-from wattline.checkpoint.stores.names import check_arrival, check_prefix, is_name
+from wattline.checkpoint.stores.names import check_prefix, is_name
+from wattline.checkpoint.stores.wire import HASH_DIGITS
 from wattline.errors import UsageError
 
 _T = TypeVar("_T")
@@ -49,7 +50,10 @@ _REMEMBERED_PUTS = 1024
 _LINGER_SECONDS = 2.0
 _LINGER_READS = 64
 _SETTLING_SECONDS = 0.01
-_PATH = re.compile(r"/v1/(objects|arriving|arrived|sweep)(?:/(.+))?", re.ASCII)
+_LEAST_PART_BYTES, _MOST_PART_BYTES = 2**14, 2**20
+# Parts on their way when a link is cut are sent again: of this many, two dozen streams lose about 1 %.
+_WORTHWHILE_PARTS = 2048
+_PATH = re.compile(r"/v1/(objects|arriving|parts|arrived|sweep)(?:/(.+))?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _HEADER = re.compile(r"([A-Za-z0-9-]+):([\t -~]*)", re.ASCII)
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}\r\n")
@@ -164,7 +168,7 @@ class Receiver:
                 f"a token of {len(token)} characters is too short: at least {LEAST_TOKEN_LENGTH}",
                 hint="python -c 'import secrets; print(secrets.token_urlsafe())' makes one",
             )
-        self._root, self._store, self._token = root, LocalStore(root), token.encode()
+        self._store, self._token = LocalStore(root), token.encode()
         self._host, self._port, self._tls, self._limits = host, port, tls, limits
         self._started: Future[None] = Future()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -270,14 +274,16 @@ class Receiver:
             case "DELETE", "objects", True:
                 await self._run(self._store.delete, request.name)
             case "POST", "arriving", True:
-                landing = self._landing(request)
-                told = {"part_bytes": landing.part_bytes, "missing": await self._run(landing.begin)}
-                return HTTPStatus.OK, json.dumps(told).encode()
-            case "PUT", "arriving", True:
-                landing, number = self._landing(request), request.number("part", 2**62)
-                await self._run(landing.put, number, await request.body(landing.part_bytes))
+                return HTTPStatus.OK, await self._run(self._begin, *self._arrival(request))
+            case "PUT", "parts", True:
+                number, data = request.number("n", 2**62), await request.body(_MOST_PART_BYTES)
+                if not await self._run(self._store.keep_part, request.name, number, memoryview(data)):
+                    raise Refused(HTTPStatus.NOT_FOUND, "nothing arrives here under that key")
             case "POST", "arrived", True:
-                await self._run(self._landing(request).finish)
+                name, size_bytes, digest = self._arrival(request)
+                size = part_bytes(size_bytes)
+                arriving = self._store.arriving(name, size_bytes, digest, part_bytes=size)
+                await self._run(arriving.finish)
             case "POST", "sweep", False:
                 freed_bytes = await self._run(self._store.sweep, request.number("older_than_seconds", 2**40))
                 return HTTPStatus.OK, json.dumps({"freed_bytes": freed_bytes}).encode()
@@ -288,13 +294,14 @@ class Receiver:
     async def _run(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await asyncio.to_thread(work, *arguments)
 
-    def _landing(self, request: _Request) -> Landing:
-        size_bytes, digest = (
-            request.number("size", self._limits.object_bytes),
-            request.query.get("blake3", ""),
-        )
-        check_arrival(request.name, size_bytes, digest)
-        return Landing(self._root, request.name, size_bytes, digest)
+    def _arrival(self, request: _Request) -> tuple[str, int, str]:
+        size_bytes = request.number("size", self._limits.object_bytes)
+        return request.name, size_bytes, request.query.get("blake3", "")
+
+    def _begin(self, name: str, size_bytes: int, digest: str) -> bytes:
+        arriving = self._store.arrive(name, size_bytes, digest, part_bytes=part_bytes(size_bytes))
+        told = {"key": arriving.key, "part_bytes": arriving.part_bytes, "missing": _runs(arriving.missing)}
+        return json.dumps(told).encode()
 
     def _list(self, prefix: str) -> bytes:
         found = self._store.list(check_prefix(prefix))
@@ -320,6 +327,19 @@ class Receiver:
                 await self._run(writing.write, memoryview(piece))
             await self._run(writing.finish)
         return HTTPStatus.NO_CONTENT
+
+
+def part_bytes(size_bytes: int) -> int:
+    """Small enough that little is lost on a cut, large enough that a huge object is not all overhead."""
+    wanted = 1 << (size_bytes // _WORTHWHILE_PARTS).bit_length()
+    return max(_LEAST_PART_BYTES, min(_MOST_PART_BYTES, wanted))
+
+
+def _runs(numbers: Sequence[int]) -> Sequence[tuple[int, int]]:
+    """The first of each, and how many."""
+    runs = groupby(enumerate(numbers), key=lambda place: place[1] - place[0])
+    found = [[number for _, number in run] for _, run in runs]
+    return [(run[0], len(run)) for run in found]
 
 
 def _parse(head: bytes, reader: asyncio.StreamReader, idle_seconds: float) -> _Request:

@@ -1,22 +1,26 @@
 """Replication: how does another store come to have the same checkpoints, over a link that may be poor?
 
 A checkpoint is copied pack by pack, each in parts that stay where they arrived: after a cut only what was on
-its way is sent again. A pack is verified where it arrived, and the manifest follows when all its packs are
-there. So a store never shows a checkpoint that it does not have.
+its way is sent again. A pack is verified where it arrived as soon as its last part is there, and the manifest
+follows when all its packs are. So a store never shows a checkpoint that it does not have.
+
+A long way is paid for each time one thing waits for the next, so what can be asked or sent at once is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from threading import Lock
 
 from wattline.checkpoint.chunks import Pack
 from wattline.checkpoint.errors import CheckpointError
 from wattline.checkpoint.reading import Opened, open_checkpoint, open_newest, verify_tensors
 from wattline.checkpoint.repository import PACKS, list_checkpoints, publish, require_current
-from wattline.checkpoint.stores import Arriving, MissingError, Store
+from wattline.checkpoint.stores import MissingError, Store
 
 Progress = Callable[[int, int], None]  # bytes that have arrived, and bytes in all
 
@@ -73,8 +77,10 @@ def copy_checkpoint(
 
 def _copy(opened: Opened, target: Store, streams: int | None, progress: Progress | None) -> Copied:
     manifest = opened.manifest
-    require_current(target, manifest.epoch)
-    packs = _missing_packs(target, opened)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_missing_packs, target, opened)
+        require_current(target, manifest.epoch)
+        packs = asked.result()
     many = target.streams if streams is None else streams
     sent_bytes = _send_packs(opened.store, target, packs, many, progress)
     if packs or not _has_manifest(target, opened):
@@ -133,38 +139,73 @@ def _missing_packs(target: Store, opened: Opened) -> Sequence[Pack]:
 
 
 def _send_packs(
-    source: Store, target: Store, packs: Iterable[Pack], streams: int, progress: Progress | None
+    source: Store, target: Store, packs: Sequence[Pack], streams: int, progress: Progress | None
 ) -> int:
-    wanted = [(pack, target.arrive(pack.name, pack.size_bytes, pack.blake3)) for pack in packs]
-    whole_bytes = sum(pack.size_bytes for pack, _ in wanted)
-    parts = [(pack, arriving, number) for pack, arriving in wanted for number in arriving.missing]
-    left_bytes = sum(_part_bytes(pack, arriving, number) for pack, arriving, number in parts)
-    arrived_bytes, sent_bytes = whole_bytes - left_bytes, 0
-
-    def send(pack: Pack, arriving: Arriving, number: int) -> int:
-        data = source.read(pack.name, number * arriving.part_bytes, _part_bytes(pack, arriving, number))
-        arriving.put(number, memoryview(data))
-        return len(data)
-
-    waiting = iter(parts)
+    """All packs, in steps: what a step makes possible goes before what was waiting, so that sending begins
+    while packs are still asked for, and a pack is finished when its last part is there."""
+    steps = deque[_Step](_Transfer(source, target, pack).begin for pack in packs)
+    whole_bytes = sum(pack.size_bytes for pack in packs)
+    arrived_bytes = sent_bytes = 0
     with ThreadPoolExecutor(streams, thread_name_prefix="replicate") as pool:
-        flying: set[Future[int]] = {pool.submit(send, *part) for part in islice(waiting, streams)}
+        flying: set[Future[_Done]] = set()
         try:
-            while flying:
-                done, flying = wait(flying, return_when=FIRST_COMPLETED)
-                for future in done:
-                    size = future.result()
-                    sent_bytes, arrived_bytes = sent_bytes + size, arrived_bytes + size
-                    if progress is not None:
+            while steps or flying:
+                while steps and len(flying) < streams:
+                    flying.add(pool.submit(steps.popleft()))
+                finished, flying = wait(flying, return_when=FIRST_COMPLETED)
+                for done in [future.result() for future in finished]:
+                    steps.extendleft(reversed(done.then))
+                    arrived_bytes, sent_bytes = (
+                        arrived_bytes + done.arrived_bytes,
+                        sent_bytes + done.sent_bytes,
+                    )
+                    if progress is not None and done.arrived_bytes:
                         progress(arrived_bytes, whole_bytes)
-                flying |= {pool.submit(send, *part) for part in islice(waiting, len(done))}
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    for _, arriving in wanted:
-        arriving.finish()
     return sent_bytes
 
 
-def _part_bytes(pack: Pack, arriving: Arriving, number: int) -> int:
-    return min(arriving.part_bytes, pack.size_bytes - number * arriving.part_bytes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    """What a step brought about, and the steps it made possible."""
+
+    arrived_bytes: int = 0  # are there now, whether sent by it or found
+    sent_bytes: int = 0
+    then: Sequence[_Step] = ()
+
+
+_Step = Callable[[], _Done]
+
+
+class _Transfer:
+    """One pack: asked for, sent in parts, finished."""
+
+    def __init__(self, source: Store, target: Store, pack: Pack) -> None:
+        self._source, self._target, self._pack, self._lock = source, target, pack, Lock()
+
+    def begin(self) -> _Done:
+        pack = self._pack
+        self._arriving = self._target.arrive(pack.name, pack.size_bytes, pack.blake3)
+        missing = self._arriving.missing
+        self._left = len(missing)
+        left_bytes = sum(self._part_bytes(number) for number in missing)
+        then: list[_Step] = [partial(self._send, number) for number in missing]
+        return _Done(arrived_bytes=pack.size_bytes - left_bytes, then=then or [self._finish])
+
+    def _send(self, number: int) -> _Done:
+        size_bytes = self._part_bytes(number)
+        data = self._source.read(self._pack.name, number * self._arriving.part_bytes, size_bytes)
+        self._arriving.put(number, memoryview(data))
+        with self._lock:
+            self._left -= 1
+            then = [] if self._left else [self._finish]
+        return _Done(arrived_bytes=size_bytes, sent_bytes=size_bytes, then=then)
+
+    def _finish(self) -> _Done:
+        self._arriving.finish()
+        return _Done()
+
+    def _part_bytes(self, number: int) -> int:
+        return min(self._arriving.part_bytes, self._pack.size_bytes - number * self._arriving.part_bytes)

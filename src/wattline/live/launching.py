@@ -172,6 +172,8 @@ def _environment(
             _learnt_cadence(job).to_text() if every == "auto" else f"seconds:{every.seconds:g}"
         )
         environment["WATTLINE_CHECKPOINT_KEEP"] = str(phase.checkpoint.keep)
+        if phase.checkpoint.replicate_to:
+            environment["WATTLINE_CHECKPOINT_TRAVELS"] = "1"
     if source.pipeline.params is not None:
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
     return environment

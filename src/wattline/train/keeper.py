@@ -10,7 +10,7 @@ from typing import Any
 
 from wattline import checkpoint
 from wattline.train.errors import ScriptError
-from wattline.train.parts import capture, put_back
+from wattline.train.parts import call_before_steps, capture, put_back
 from wattline.train.surroundings import Cadence
 
 _FIRST_SECONDS = 30.0
@@ -59,8 +59,10 @@ class Keeper:
         cadence: Cadence | checkpoint.AutoCadence,
         keep: int | None,
         lineage: Mapping[str, str],
+        travels: bool = False,
     ) -> None:
         self._store, self._epoch, self._cadence = store, epoch, cadence
+        self._travels = travels
         self._series = checkpoint.Series(store, epoch=epoch, keep=keep, lineage=lineage)
         # What it costs is known after the first save, which therefore does not wait for long.
         self._interval_seconds = _FIRST_SECONDS
@@ -68,6 +70,7 @@ class Keeper:
         self._saved_step: int | None = None
         self._tried_step = 0
         self._tried_at = time.monotonic()
+        self._waits_before_steps = False
 
     def resume(self, parts: Mapping[str, Any]) -> Resumed | None:
         """Put every part back as the newest good checkpoint has it; None when there is nothing yet.
@@ -97,13 +100,13 @@ class Keeper:
             return step > self._tried_step and seconds >= self._interval_seconds
         return self._cadence.is_due(steps=step - self._tried_step, seconds=seconds)
 
-    def begin(
-        self, parts: Mapping[str, Any], step: int, metrics: Mapping[str, float], *, whole: bool = False
-    ) -> None:
+    def begin(self, parts: Mapping[str, Any], step: int, metrics: Mapping[str, float]) -> None:
         """Save behind the training's back; `take` tells what came of it. A failed save waits for the next
         turn, as does one that is skipped because another is still being written."""
         self._tried_step = step
-        self._series.begin(capture(parts), step, whole=whole, metrics=metrics)
+        if not self._waits_before_steps:
+            self._waits_before_steps = call_before_steps(self._series.release)
+        self._series.begin(capture(parts, until_step=self._waits_before_steps), step, metrics=metrics)
         self._tried_at = time.monotonic()
 
     def take(self) -> Kept | Failed | None:
@@ -111,13 +114,17 @@ class Keeper:
         written = self._series.take()
         if written is None:
             return None
+        if written.saved is not None:
+            self._learn(written)
+        return self._ended(written)
+
+    def _ended(self, written: checkpoint.Written) -> Kept | Failed:
         if written.saved is None:
             assert written.error is not None
             return Failed(step=written.step, error=written.error)
         if written.error is not None:
-            warnings.warn(f"older checkpoints are still there: {written.error}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"older checkpoints are still there: {written.error}", RuntimeWarning, stacklevel=4)
         self._saved_step = written.step
-        self._learn(written)
         return Kept(
             step=written.step,
             path=self._path(written.saved.name),
@@ -148,11 +155,16 @@ class Keeper:
         self._series.end()
         ended = [ended] if (ended := self.take()) is not None else []
         if self._saved_step != step:
-            self.begin(parts, step, metrics, whole=True)  # it may be about to move
-            self._series.end()
-            last = self.take()
+            self._tried_step = step
+            if self._travels:  # fewer bytes are worth more than soon
+                self._series.begin(capture(parts), step, whole=True, metrics=metrics)
+                self._series.end()
+            else:
+                self._series.save_now(capture(parts), step, metrics=metrics)
+            self._tried_at = time.monotonic()
+            last = self._series.take()
             assert last is not None
-            ended.append(last)
+            ended.append(self._ended(last))  # and nothing is learnt: it cost what others do not
         return ended
 
     def _path(self, name: str) -> str:

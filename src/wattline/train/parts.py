@@ -9,11 +9,13 @@ Tensors travel as arrays that share their memory; torch is never imported here u
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from wattline.checkpoint import Still
 from wattline.checkpoint.export import MARKERS, SCALAR, STATE_DICT, TENSOR, Tensor, state_dict_in, tensor_in
 from wattline.checkpoint.export import to_torch as tensor_to_torch
 from wattline.train.errors import ScriptError
@@ -28,12 +30,35 @@ _NUMPY_HAS = frozenset(
     {"bool", "uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32"}
     | {"uint64", "int64", "float64", "complex64", "complex128"}
 )
+_NONE: frozenset[int] = frozenset()
 _BITS = {1: "uint8", 2: "uint16", 4: "uint32"}
 
 
-def capture(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of every part as a tree that a checkpoint can hold; arrays are not copied."""
-    return {name: _captured(part, name) for name, part in parts.items()}
+def capture(parts: Mapping[str, Any], *, until_step: bool = False) -> dict[str, Any]:
+    """The state of every part as a tree that a checkpoint can hold; arrays are not copied.
+
+    `until_step`: what a torch optimizer among the parts changes, and only in its step, is marked as still.
+    """
+    owned = frozenset(_owned_by_optimizers(parts)) if until_step else _NONE
+    return {name: _captured(part, name, owned) for name, part in parts.items()}
+
+
+def call_before_steps(release: Callable[[], None]) -> bool:
+    """Have every torch optimizer of this process call this before it steps; False while there is no torch.
+
+    Held weakly: a hook cannot be taken out while another thread steps.
+    """
+    optimizers = sys.modules.get("torch.optim.optimizer")
+    if optimizers is None:
+        return False
+    held = weakref.WeakMethod(release)
+
+    def hook(*_: Any) -> None:
+        if (alive := held()) is not None:
+            alive()
+
+    optimizers.register_optimizer_step_pre_hook(hook)
+    return True
 
 
 def put_back(parts: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
@@ -53,54 +78,83 @@ def require_parts(parts: Mapping[str, Any]) -> None:
             )
 
 
-def _captured(value: Any, place: str) -> Any:
+def _owned_by_optimizers(value: Any) -> Iterator[int]:
+    """Where the memory begins of all that the torch optimizers among the parts change."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if isinstance(value, torch.optim.Optimizer):
+        for group in value.param_groups:
+            yield from _memory(group["params"], torch)
+        yield from _memory(value.state, torch)
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _owned_by_optimizers(item)
+
+
+def _memory(value: Any, torch: Any) -> Iterator[int]:
+    if isinstance(value, torch.Tensor):
+        if value.device.type == "cpu" and value.layout is torch.strided and not value.is_inference():
+            yield value.untyped_storage().data_ptr()
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _memory(item, torch)
+
+
+def _captured(value: Any, place: str, owned: frozenset[int]) -> Any:
     """What the script holds: a thing that has a state is represented by it."""
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
     methods = _state_methods(value)
     if methods is not None:
-        return _plain(getattr(value, methods[0])(), place)
+        return _plain(getattr(value, methods[0])(), place, owned)
     if isinstance(value, dict):
         _require_no_marker(value, place)
-        return {key: _captured(item, f"{place}/{key}") for key, item in value.items()}
+        return {key: _captured(item, f"{place}/{key}", owned) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_captured(item, f"{place}/{index}") for index, item in enumerate(value)]
+        items = [_captured(item, f"{place}/{index}", owned) for index, item in enumerate(value)]
         return items if isinstance(value, list) else tuple(items)
-    return _plain(value, place)
+    return _plain(value, place, owned)
 
 
-def _plain(value: Any, place: str) -> Any:
+def _plain(value: Any, place: str, owned: frozenset[int]) -> Any:
     """What a state consists of; nothing of it is there when it comes back, so each value says what it is."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _tensor_node(value, torch, place)
+        return _tensor_node(value, torch, place, owned)
     if isinstance(value, np.generic):
         return {SCALAR: np.asarray(value)}
     if isinstance(value, dict):
         _require_no_marker(value, place)
-        items = {key: _plain(item, f"{place}/{key}") for key, item in value.items()}
+        items = {key: _plain(item, f"{place}/{key}", owned) for key, item in value.items()}
         metadata = getattr(value, "_metadata", None)
-        return items if metadata is None else {STATE_DICT: items, "metadata": _plain(metadata, place)}
+        return items if metadata is None else {STATE_DICT: items, "metadata": _plain(metadata, place, _NONE)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         raise ScriptError(
             f"{place}: a {type(value).__qualname__} would come back as a plain tuple",
             hint="give a dict or a tuple in its state_dict, and make the named tuple in load_state_dict",
         )
     if isinstance(value, list | tuple):
-        items_of = [_plain(item, f"{place}/{index}") for index, item in enumerate(value)]
+        items_of = [_plain(item, f"{place}/{index}", owned) for index, item in enumerate(value)]
         return items_of if isinstance(value, list) else tuple(items_of)
     return value
 
 
-def _tensor_node(tensor: Any, torch: Any, place: str) -> dict[str, Any]:
+def _tensor_node(tensor: Any, torch: Any, place: str, owned: frozenset[int]) -> dict[str, Any]:
     reason = _why_not(tensor, torch)
     if reason is not None:
         raise ScriptError(f"{place}: {reason[0]} cannot be kept in a checkpoint", hint=reason[1])
     here = tensor.detach().cpu().resolve_conj().resolve_neg()
     name = str(here.dtype).removeprefix("torch.")
-    if name in _NUMPY_HAS:
-        return {TENSOR: here.numpy()}
-    return {TENSOR: _bits(here, torch).numpy(), "dtype": name}
+    array = here.numpy() if name in _NUMPY_HAS else _bits(here, torch).numpy()
+    leaf = _still(array, tensor) if owned and here.untyped_storage().data_ptr() in owned else array
+    return {TENSOR: leaf} if name in _NUMPY_HAS else {TENSOR: leaf, "dtype": name}
+
+
+def _still(array: np.ndarray[Any, Any], tensor: Any) -> Still:
+    """torch counts the changes of a tensor, all but those past it: by `.data`, or through NumPy."""
+    version = tensor._version  # noqa: SLF001  the name it has had all along
+    return Still(array, lambda: bool(tensor._version != version))  # noqa: SLF001
 
 
 def _why_not(tensor: Any, torch: Any) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Never, TypeVar
 
-from wattline.checkpoint import LocalStore, StaleEpochError, StorageError
+from wattline.checkpoint import DisturbedError, LocalStore, StaleEpochError, StorageError
 from wattline.train.errors import ScriptError
 from wattline.train.keeper import Failed, Keeper, Kept
 from wattline.train.mailbox import Mailbox
@@ -54,6 +54,7 @@ def start(*, checkpoints: str | Path | None = None, max_in_flight: int | None = 
             cadence=surroundings.cadence,
             keep=surroundings.keep,
             lineage=surroundings.lineage,
+            travels=surroundings.travels,
         )
     return Run(surroundings, parts, keeper, max_in_flight or surroundings.cpus)
 
@@ -167,7 +168,8 @@ class Run:
                 self._tell_save(ended, reason if ended.step == self.step else "cadence")
 
     def _tell_save(self, ended: Kept | Failed, reason: str) -> None:
-        """A disk that is full now may not be at the next save; only a pause cannot go on without."""
+        """A disk that is full now may not be at the next save; only a pause cannot go on without. A pause's
+        own save is never disturbed: nobody trains meanwhile."""
         if isinstance(ended, Kept):
             self._mailbox.report(
                 "checkpoint",
@@ -186,7 +188,7 @@ class Run:
         error = ended.error
         if isinstance(error, StaleEpochError):
             self._leave_fenced(error)
-        if not isinstance(error, StorageError):
+        if not isinstance(error, StorageError | DisturbedError):
             raise error
         self._mailbox.report("checkpoint_failed", step=ended.step, reason=reason, why=error.message)
         if reason == "pause":

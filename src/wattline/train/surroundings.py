@@ -57,6 +57,7 @@ class Surroundings:
     checkpoints: Path | None
     cadence: Cadence | AutoCadence
     keep: int | None
+    travels: bool  # checkpoints are copied to other sites as they come
     out: Path
     cpus: int
     lineage: Mapping[str, str]
@@ -76,6 +77,7 @@ class Surroundings:
             checkpoints=_path(environment, "WATTLINE_CHECKPOINTS"),
             cadence=_cadence(environment.get("WATTLINE_CHECKPOINT_EVERY") or DEFAULT_CADENCE),
             keep=_whole(environment, "WATTLINE_CHECKPOINT_KEEP", at_least=1),
+            travels=environment.get("WATTLINE_CHECKPOINT_TRAVELS") == "1",
             out=_path(environment, "WATTLINE_OUT") or Path("out").absolute(),
             cpus=_whole(environment, "WATTLINE_CPUS", at_least=1) or len(os.sched_getaffinity(0)),
             lineage=lineage,

@@ -292,9 +292,19 @@ def test_what_is_no_object_is_neither_listed_nor_read(store: LocalStore, root: P
 def test_parts_of_one_who_comes_late_do_not_change_what_was_verified(store: LocalStore) -> None:
     late = store.arrive("packs/a", len(DATA), DIGEST)
     arrive(store)
-    with pytest.raises(StorageError, match="any more"):
-        late.put(0, memoryview(bytes(PART_BYTES)))
+    assert list(late.missing) == []
+    late.put(0, memoryview(bytes(PART_BYTES)))
+    late.finish()
     assert store.read("packs/a") == DATA
+
+
+def test_a_part_that_comes_when_the_whole_is_gone_again_is_told_so(store: LocalStore) -> None:
+    late = store.arrive("packs/a", len(DATA), DIGEST)
+    arrive(store)
+    store.delete("packs/a")
+    for step in (lambda: late.put(0, memoryview(bytes(PART_BYTES))), late.finish, lambda: late.missing):
+        with pytest.raises(StorageError, match="any more"):
+            step()
 
 
 def test_a_part_that_waited_while_the_whole_was_finished_does_not_fall_into_the_next_arrival(
@@ -306,6 +316,7 @@ def test_a_part_that_waited_while_the_whole_was_finished_does_not_fall_into_the_
     def finish_and_begin_again(descriptor: int, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", flock)
         arrive(store)
+        store.delete("packs/a")
         store.arrive("packs/a", len(DATA), DIGEST)
         flock(descriptor, how)
 
@@ -316,6 +327,16 @@ def test_a_part_that_waited_while_the_whole_was_finished_does_not_fall_into_the_
     again.put(0, memoryview(DATA)[:PART_BYTES])
     again.put(1, memoryview(DATA)[PART_BYTES:])
     again.finish()
+    assert store.read("packs/a") == DATA
+
+
+def test_parts_of_another_size_are_another_arrival(store: LocalStore) -> None:
+    store.arrive("packs/a", len(DATA), DIGEST).put(0, memoryview(DATA)[:PART_BYTES])
+    finer = store.arrive("packs/a", len(DATA), DIGEST, part_bytes=PART_BYTES // 2)
+    assert list(finer.missing) == [0, 1, 2]
+    for number in finer.missing:
+        finer.put(number, memoryview(DATA)[number * finer.part_bytes :][: finer.part_bytes])
+    finer.finish()
     assert store.read("packs/a") == DATA
 
 

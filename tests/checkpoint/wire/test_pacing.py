@@ -80,6 +80,14 @@ def test_what_did_not_go_may_be_given_back() -> None:
     assert time.monotonic() - began < 0.4
 
 
+def test_later_bytes_wait_for_those_that_are_owed() -> None:
+    rate = Rate(100_000)
+    rate.owe(40_000)
+    began = time.monotonic()
+    rate.take(1000)
+    assert time.monotonic() - began >= 0.3
+
+
 def test_pieces_are_small_and_all_there() -> None:
     data = bytes(range(256)) * 40
     pieces = [bytes(piece) for piece in Rate(100_000).pieces(memoryview(data))]

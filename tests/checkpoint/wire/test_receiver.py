@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wattline.checkpoint import CheckpointError, LocalStore, StorageError
-from wattline.checkpoint.landing import part_bytes
-from wattline.checkpoint.receiver import Limits, Receiver
+from wattline.checkpoint.receiver import Limits, Receiver, part_bytes
 from wattline.checkpoint.stores.http import HttpStore
 from wattline.errors import UsageError
 
@@ -210,6 +209,20 @@ def test_a_body_that_was_altered_on_its_way_is_asked_for_again(tmp_path: Path, r
     assert not files(tmp_path)
     assert say(receiver, request + "right").startswith("HTTP/1.1 204 ")
     assert LocalStore(tmp_path / "far").read("a") == b"right"
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), [("no-key", 422), ("0" * 32, 422), (f"{'0' * 32}-0", 422), (f"{'0' * 32}-16384", 404)]
+)
+def test_a_part_of_nothing_that_arrives_is_not_kept(
+    tmp_path: Path, receiver: Receiver, key: str, status: int
+) -> None:
+    digest = blake3(b"part").hexdigest()[:32]
+    head = (
+        f"PUT /v1/parts/{key}?n=0 HTTP/1.1\r\n{BEARER}Content-Length: 4\r\nContent-BLAKE3: {digest}\r\n\r\n"
+    )
+    assert say(receiver, head + "part").startswith(f"HTTP/1.1 {status} ")
+    assert not files(tmp_path)
 
 
 def test_a_map_that_a_crash_left_behind_is_not_believed(tmp_path: Path, receiver: Receiver) -> None:

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from blake3 import blake3
-
 from wattline.checkpoint.errors import CheckpointError, StorageError, storage_errors
 from wattline.checkpoint.stores.contract import MissingError, Stored
+from wattline.checkpoint.stores.direct import DirectWriter
+from wattline.checkpoint.stores.files import SAFE, locked_folder, opened, sync
+from wattline.checkpoint.stores.landing import Landing, keep_part
 from wattline.checkpoint.stores.names import check_arrival, check_name, check_prefix, check_range, is_name
 
 _WRITING = ".writing"
@@ -28,7 +29,6 @@ _ARRIVING = ".arriving"
 _LOCK = ".lock"
 _PART_BYTES = 2**20
 _READ_BYTES = 2**22
-_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # no link out of the store, no pipe that never answers
 _NOT_THERE = (FileNotFoundError, NotADirectoryError)
 _FOR_GOOD = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG})
 
@@ -68,7 +68,7 @@ class LocalStore:
     def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         path = self._root / check_name(name)
         check_range(name, start, length)
-        with _reading(path), _opened(path, os.O_RDONLY) as descriptor:
+        with _reading(path), opened(path, os.O_RDONLY) as descriptor:
             known = os.fstat(descriptor)
             if stat.S_ISDIR(known.st_mode):
                 raise MissingError(f"{path}: there is no such object")
@@ -101,24 +101,35 @@ class LocalStore:
         finally:
             writing.close()
 
-    def arrive(self, name: str, size_bytes: int, blake3: str) -> _Arriving:
+    def arrive(self, name: str, size_bytes: int, blake3: str, *, part_bytes: int = _PART_BYTES) -> Landing:
+        arriving = self.arriving(name, size_bytes, blake3, part_bytes=part_bytes)
+        with storage_errors(f"{self._root / name}: cannot arrive"):
+            self._make((self._root / name).parent)
+            self._make(self._root / _ARRIVING)
+        arriving.begin()
+        return arriving
+
+    def arriving(self, name: str, size_bytes: int, blake3: str, *, part_bytes: int) -> Landing:
+        """One that was begun before."""
         check_arrival(name, size_bytes, blake3)
-        target = self._root / name
-        with storage_errors(f"{target}: cannot arrive"):
-            self._make(target.parent)
-            return _Arriving(self._make(self._root / _ARRIVING), target, name, size_bytes, blake3)
+        return Landing(self._root / _ARRIVING, self._root / name, name, size_bytes, blake3, part_bytes)
+
+    def keep_part(self, key: str, number: int, data: memoryview) -> bool:
+        """Of what arrives under that key; False where nothing does."""
+        with storage_errors(f"{self._root}: a part could not be kept"):
+            return keep_part(self._root / _ARRIVING, key, number, data)
 
     def delete(self, name: str) -> None:
         path = self._root / check_name(name)
         with storage_errors(f"{path}: cannot be deleted"), suppress(*_NOT_THERE, IsADirectoryError):
             path.unlink()
-            _sync(path.parent)  # else a pack may be gone after a power cut, and its manifest back
+            sync(path.parent)  # else a pack may be gone after a power cut, and its manifest back
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         with storage_errors(f"{self._root}: cannot be locked"):
             self._make(self._root)
-            descriptor = os.open(self._root / _LOCK, os.O_RDWR | os.O_CREAT | _SAFE, 0o666)
+            descriptor = os.open(self._root / _LOCK, os.O_RDWR | os.O_CREAT | SAFE, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             except BaseException:
@@ -137,7 +148,7 @@ class LocalStore:
             for path in (self._root / _WRITING).glob("*"):
                 freed_bytes += _remove_if_dead((path,), moment)
             arriving = self._root / _ARRIVING
-            with suppress(FileNotFoundError), _locked_folder(arriving):
+            with suppress(FileNotFoundError), locked_folder(arriving):
                 for key in {path.name.removesuffix(".map") for path in arriving.iterdir()}:
                     freed_bytes += _remove_if_dead((arriving / f"{key}.map", arriving / key), moment)
         return freed_bytes
@@ -152,7 +163,7 @@ class LocalStore:
         ]  # made by another process, perhaps, that has not come so far
         for each in dict.fromkeys([*missing, *inside]):
             if each in missing or each not in self._durable:
-                _sync(each.parent)
+                sync(each.parent)
                 self._durable.add(each)
         return folder
 
@@ -163,41 +174,43 @@ class _Writing:
         self._open = True
         while True:
             self._path = folder / secrets.token_hex(8)
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o666)
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE, 0o666)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             if os.fstat(self._descriptor).st_nlink:
+                self._disk = DirectWriter(self._descriptor)
                 return
             os.close(self._descriptor)  # a sweep was quicker than the lock
 
     def write(self, data: memoryview) -> None:
         self._require_open()
         with storage_errors(f"{self._target}: could not be saved"):
-            _write_all(self._descriptor, data)
+            self._disk.write(data)
 
     def finish(self) -> None:
         self._require_open()
         with storage_errors(f"{self._target}: could not be saved"):
-            os.fsync(self._descriptor)
+            self._disk.sync()
             self._path.rename(self._target)
             self._open = False
-            _sync(self._target.parent)
+            sync(self._target.parent)
 
     def finish_as_first(self) -> bool:
         """Unless there is one already."""
         self._require_open()
         with storage_errors(f"{self._target}: could not be saved"):
-            os.fsync(self._descriptor)
+            self._disk.sync()
             try:
                 os.link(self._path, self._target)
                 first = True
             except FileExistsError:
                 first = False
             self._open = False
-            _sync(self._target.parent)  # also for the other's: whoever is told that it is there counts on it
+            sync(self._target.parent)  # also for the other's: whoever is told that it is there counts on it
         return first
 
     def close(self) -> None:
         self._open = False
+        self._disk.close()
         os.close(self._descriptor)
         with suppress(OSError):  # what cannot go now is swept later, and must not hide what went wrong
             self._path.unlink()
@@ -205,94 +218,6 @@ class _Writing:
     def _require_open(self) -> None:
         if not self._open:  # the descriptor is what all can see by now, or somebody else's file
             raise CheckpointError(f"{self._target} is not being written any more")
-
-
-class _Arriving:
-    """The map is a byte for each part, written after the part is on disk: a crash in between loses one part.
-
-    Parts are kept under a shared lock on the map, and the whole is verified and shown under an exclusive one:
-    nothing changes it in between.
-    """
-
-    part_bytes = _PART_BYTES
-
-    def __init__(self, folder: Path, target: Path, name: str, size_bytes: int, digest: str) -> None:
-        self._target, self._size_bytes, self._digest = target, size_bytes, digest
-        key = blake3(f"{name}\0{size_bytes}\0{digest}".encode()).hexdigest()[:32]
-        self._data, self._map = folder / key, folder / f"{key}.map"
-        self._count = -(-size_bytes // _PART_BYTES)
-        with _locked_folder(folder):
-            if not self._data.exists():  # the map, if any, tells of a file that was shown, or lost in a crash
-                self._map.unlink(missing_ok=True)
-            for path, length in ((self._data, size_bytes), (self._map, self._count)):
-                with path.open("ab") as file:
-                    file.truncate(length)
-                os.utime(path)  # a sweep sees that somebody came back to it
-            _sync(folder)
-
-    @property
-    def missing(self) -> Sequence[int]:
-        with self._locked(fcntl.LOCK_SH) as parts:
-            return self._missing(parts)
-
-    def put(self, number: int, data: memoryview) -> None:
-        start = number * _PART_BYTES
-        if not 0 <= number < self._count or data.nbytes != min(_PART_BYTES, self._size_bytes - start):
-            raise CheckpointError(f"part {number} of {self._target.name} has {data.nbytes} bytes")
-        with self._locked(fcntl.LOCK_SH) as parts:
-            with _opened(self._data, os.O_WRONLY) as descriptor:
-                _write_all(descriptor, data, at=start)
-                os.fdatasync(descriptor)
-            _write_all(parts, memoryview(b"\1"), at=number)
-
-    def finish(self) -> None:
-        with self._locked(fcntl.LOCK_EX) as parts:
-            if missing := self._missing(parts):
-                raise CheckpointError(f"{self._target}: {len(missing)} parts have not arrived")
-            with _opened(self._data, os.O_RDONLY) as descriptor:
-                matches = _hash(descriptor) == self._digest
-                os.fsync(descriptor)
-            if matches:
-                self._data.rename(self._target)
-                _sync(self._target.parent)
-                self._map.unlink()
-            else:
-                self._map.unlink()
-                self._data.unlink()
-        if not matches:
-            raise CheckpointError(
-                f"{self._target}: what arrived is not what was sent",
-                hint="verify the source, and send it again",
-            )
-
-    def _missing(self, parts: int) -> Sequence[int]:
-        arrived = os.pread(parts, self._count, 0)
-        return [number for number in range(self._count) if arrived[number : number + 1] != b"\1"]
-
-    @contextmanager
-    def _locked(self, how: int) -> Iterator[int]:
-        """The map, while it is the map of what still arrives."""
-        with storage_errors(f"{self._target}: a part could not be kept"):
-            try:
-                with _opened(self._map, os.O_RDWR) as parts:
-                    fcntl.flock(parts, how)
-                    if os.fstat(parts).st_nlink:
-                        yield parts
-                        return
-            except FileNotFoundError:
-                pass
-            raise StorageError(
-                f"{self._target} is not arriving any more", hint="it was completed or swept; ask for it again"
-            )
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags | _SAFE)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -306,36 +231,6 @@ def _reading(path: Path) -> Iterator[None]:
         raise kind(f"{path}: cannot be read: {error.strerror}") from error
 
 
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """What is begun in it and what is swept from it wait for each other."""
-    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-
-
-def _write_all(descriptor: int, data: memoryview, *, at: int | None = None) -> None:
-    data = data.cast("B")
-    while data:  # the operating system may take less than it was given
-        taken = os.write(descriptor, data) if at is None else os.pwrite(descriptor, data, at)
-        data, at = data[taken:], None if at is None else at + taken
-
-
-def _hash(descriptor: int) -> str:
-    digest = blake3()
-    start = 0
-    while piece := os.pread(descriptor, _READ_BYTES, start):
-        digest.update(piece)
-        start += len(piece)
-    return str(digest.hexdigest())
-
-
-def _sync(directory: Path) -> None:
-    """Make renames inside a directory survive a power cut."""
-    with _opened(directory, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-        os.fsync(descriptor)
-
-
 def _remove_if_dead(paths: tuple[Path, ...], moment: float) -> int:
     """Files that belong together go when none was touched since, and nobody holds the lock on the first."""
     known = {}
@@ -345,7 +240,7 @@ def _remove_if_dead(paths: tuple[Path, ...], moment: float) -> int:
     if not known or max(one.st_mtime for one in known.values()) > moment:
         return 0
     try:
-        with _opened(next(iter(known)), os.O_RDONLY) as descriptor:
+        with opened(next(iter(known)), os.O_RDONLY) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in known:
                 path.unlink(missing_ok=True)
