@@ -110,12 +110,13 @@ class Ledger:
         self.loosened.add(self.plant.site_number_of_node[first])
         self.millicpus_free[first] += claim.millicpus
 
-    def measure(self, resource: int, value: float, at: float) -> None:
-        """Only newer readings come here."""
-        before = self.drawn[resource]
-        if self.drawn_at[resource] is None or (value < before and before > self.promised[resource]):
+    def measure(self, resource: int, value: float, at: float, *, was_believed: bool) -> None:
+        """Only newer readings come here. `was_believed`: the last decision took the one before as it was."""
+        before, promised = self.drawn[resource], self.promised[resource]
+        if self.drawn_at[resource] is None or (value < before and before > promised):
             self.relieve(resource)
-        self._note_change(resource)
+        if not was_believed or before > promised or value > promised:  # else the promise counts, as it did
+            self._note_change(resource)
         self._note_full(resource, value)
         self.drawn[resource] = value
         self.drawn_at[resource] = at

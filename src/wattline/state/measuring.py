@@ -33,7 +33,8 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
         read_at = state.ledger.read_at(resource)
         if read_at is not None:
             state.doubt(state.plant.site_number_of_resource[resource], read_at)
-        state.ledger.measure(resource, value, at)
+        was_believed = read_at is not None and read_at >= state.decided_at
+        state.ledger.measure(resource, value, at, was_believed=was_believed)
     elif quantity == "coolant_celsius":
         muted = resource in state.ledger.mute
         _loosen(state, resource, conditions.coolant_celsius.get(resource), value, muted=muted)
