@@ -185,3 +185,13 @@ def test_a_checkpoint_comes_over_a_link_only_while_it_carries_something(tmp_path
     assert list_checkpoints(arrived) == ()
     prepare(site.home, site.goods, source, site.job, action, (), 1e6)
     assert [entry.step for entry in list_checkpoints(arrived)] == [7]
+
+
+def test_what_a_save_costs_in_money_is_weighed_where_nobody_said_how_often(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"checkpoint": {"every": "auto"}})
+    action = Action(
+        id="a1", kind=ActionKind.START, job=site.job.id, attempt=1, place=Place("here", (("here/n1", 0),))
+    )
+    source = site.goods.source(site.documents)
+    launch = prepare(site.home, site.goods, source, site.job, action, (), None, 900.0)
+    assert "price=900" in launch.environment["WATTLINE_CHECKPOINT_EVERY"]

@@ -37,10 +37,12 @@ def prepare(
     action: Action,
     inputs: tuple[str, ...],
     bytes_per_second: float | None,
+    save_price_seconds: float = 0.0,
 ) -> Launch:
     """Lay out an attempt's folder: its source, its data, what came before it, its newest checkpoint.
 
     `bytes_per_second` is what the link to the checkpoint's site gives to such traffic; None: it is no link.
+    `save_price_seconds`: how much training the money for one save would pay for.
 
     Everything here may take long and may be done again after a crash; nothing runs yet.
     """
@@ -69,7 +71,7 @@ def prepare(
         directory=directory,
         working_directory=work,
         command=phase.run,
-        environment=_environment(source, phase, job, action, directory, checkpoints),
+        environment=_environment(source, phase, job, action, directory, checkpoints, save_price_seconds),
         max_duration_seconds=seconds_left(job),
         checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
         finish_signal=_signal(phase.signals.finish if phase.signals else None) or signal.SIGTERM,
@@ -142,7 +144,13 @@ def _carry_over(home: Home, job: Job, action: Action, saved_to: str, work: Path)
 
 
 def _environment(
-    source: RunSource, phase: Phase, job: Job, action: Action, directory: Path, checkpoints: Path
+    source: RunSource,
+    phase: Phase,
+    job: Job,
+    action: Action,
+    directory: Path,
+    checkpoints: Path,
+    save_price_seconds: float,
 ) -> dict[str, str]:
     work = directory / "work"
     scratch = directory / "tmp"
@@ -169,7 +177,9 @@ def _environment(
         every = phase.checkpoint.every
         environment["WATTLINE_CHECKPOINTS"] = str(checkpoints)
         environment["WATTLINE_CHECKPOINT_EVERY"] = (
-            _learnt_cadence(job).to_text() if every == "auto" else f"seconds:{every.seconds:g}"
+            _learnt_cadence(job, save_price_seconds).to_text()
+            if every == "auto"
+            else f"seconds:{every.seconds:g}"
         )
         environment["WATTLINE_CHECKPOINT_KEEP"] = str(phase.checkpoint.keep)
         if phase.checkpoint.replicate_to:
@@ -179,9 +189,9 @@ def _environment(
     return environment
 
 
-def _learnt_cadence(job: Job) -> AutoCadence:
-    """What the job's earlier attempts tell of how often it fails."""
-    cadence = AutoCadence()
+def _learnt_cadence(job: Job, save_price_seconds: float) -> AutoCadence:
+    """What the job's earlier attempts tell of how often it fails, and what a save costs in money."""
+    cadence = AutoCadence(price_seconds=save_price_seconds)
     for past in job.past:
         if past.began_at is not None:
             cadence.ran(max(0.0, past.ended_at - past.began_at))

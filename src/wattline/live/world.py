@@ -15,6 +15,7 @@ from wattline.live.attempts import Attempts
 from wattline.live.home import Home
 from wattline.live.launching import attempt_name, prepare
 from wattline.live.meters import Meters
+from wattline.live.pricing import price_save_seconds
 from wattline.live.replicas import Replicas
 from wattline.live.running import Goods
 from wattline.state import (
@@ -165,7 +166,8 @@ class LiveWorld:
         assert action.place is not None
         rate = self._checkpoint_rate(action.from_site, action.place.site)
         source = self._goods.source(run.documents)
-        return prepare(self._home, self._goods, source, job, action, inputs, rate)
+        price = price_save_seconds(job, action.place, self._state.plant)
+        return prepare(self._home, self._goods, source, job, action, inputs, rate, price)
 
     def _checkpoint_rate(self, origin: str, target: str) -> float | None:
         """What the link between two sites gives to checkpoints now, faults included, in bytes per second."""
