@@ -1,7 +1,7 @@
 """Pricing: how much training would the money for one save pay for?
 
-What is kept takes the same room however often it is saved, so storage decides nothing. Copies to other sites are
-paid for each time.
+What is kept takes the same room however often it is saved, so storage decides nothing. Copies to other sites
+are paid for each time.
 """
 
 from __future__ import annotations
