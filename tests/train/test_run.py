@@ -298,7 +298,7 @@ def test_a_disk_that_is_full_at_a_save_does_not_end_the_training(
     root.rename(tmp_path / "unmounted")
     root.touch()
     failed = attempt.wait_for("checkpoint_failed")
-    assert "could not be saved" in failed["why"]
+    assert str(root) in failed["why"]  # whichever step of a save met it
     root.unlink()
     (tmp_path / "unmounted").rename(root)
     attempt.wait_for("checkpoint", lambda line: line["step"] > failed["step"])
