@@ -1,22 +1,15 @@
-"""Git: what does a repository hold at another commit? Asked, never changed; nothing is checked out.
-
-No hook, monitor, prompt, lock or external command of the repository runs, nothing of the caller's `GIT_*` is
-passed on, and waiting ends.
-"""
+"""Git: what does a repository hold at another commit? Asked, never changed; nothing is checked out."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wattline.errors import UnavailableError
+from wattline.release.git import ask_git
 
-_TIMEOUT_SECONDS = 60.0
-_KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")
-_QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager")
 _REGULAR = ("100644", "100755")
 
 
@@ -37,20 +30,20 @@ class Git:
 
     def prefix(self) -> str | None:
         """The folder from the root, ending with a slash but for the root; None outside of a work tree."""
-        said = self._ask("rev-parse", "--show-prefix", fails_with=128)
+        said = self._ask("rev-parse", "--show-prefix")
         return None if said is None else os.fsdecode(said.rstrip(b"\n"))
 
     def commit(self, ref: str) -> str | None:
         """The commit that a ref means, or None. A branch that only the remote has is found there."""
         for name in (ref, f"refs/remotes/origin/{ref}"):
-            said = self._ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", fails_with=1)
+            said = self._ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", none_is=1)
             if said:
                 return said.decode("ascii").strip()
         return None
 
     def merge_base(self, commit: str) -> str | None:
         """Where the work tree's branch left that commit's; None where no common history is there."""
-        said = self._ask("merge-base", commit, "HEAD", fails_with=1)
+        said = self._ask("merge-base", commit, "HEAD", none_is=1)
         return said.decode("ascii").strip() if said else None
 
     def is_shallow(self) -> bool:
@@ -75,7 +68,7 @@ class Git:
     def naming_pipelines(self, commit: str) -> list[str]:
         """YAML files with a `pipeline:` in them."""
         said = self._ask(
-            "grep", "-z", "-l", "-E", "^pipeline:", commit, "--", ":(top)*.yaml", ":(top)*.yml", fails_with=1
+            "grep", "-z", "-l", "-E", "^pipeline:", commit, "--", ":(top)*.yaml", ":(top)*.yml", none_is=1
         )
         found = [os.fsdecode(name) for name in (said or b"").split(b"\0") if name]
         return [name.partition(":")[2] for name in found]
@@ -97,42 +90,8 @@ class Git:
             yield blob, said[end + 1 : end + 1 + size_bytes]
             at = end + 2 + size_bytes
 
-    def _ask(
-        self, *arguments: str, fails_with: int | None = None, given: bytes | None = None
-    ) -> bytes | None:
-        """What Git prints; None without Git, or when it ends with `fails_with`."""
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment |= {
-            "LC_ALL": "C",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-        }
-        try:
-            done = subprocess.run(
-                ["git", *_QUIET, *arguments],
-                cwd=self._folder,
-                env=environment,
-                input=given,
-                stdin=subprocess.DEVNULL if given is None else None,
-                capture_output=True,
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except FileNotFoundError:
-            return None
-        except subprocess.TimeoutExpired as error:
-            raise UnavailableError(
-                f"git {arguments[0]} in {self._folder} gave no answer within {_TIMEOUT_SECONDS:g} s",
-                hint="check the file system the folder lies on",
-            ) from error
-        said = done.stderr.decode(errors="replace").strip()
-        if done.returncode == 0:
-            return done.stdout
-        if done.returncode == fails_with and "dubious ownership" not in said:
-            return None
-        raise UnavailableError(f"git {arguments[0]} in {self._folder} failed: {said[:500]}")
+    def _ask(self, *arguments: str, none_is: int | None = None, given: bytes | None = None) -> bytes | None:
+        return ask_git(self._folder, *arguments, none_is=none_is, given=given)
 
 
 def _parse_tree(said: bytes) -> Iterator[Blob]:

@@ -15,28 +15,27 @@ from wattline.checks.base import FoundBase, Standing
 from wattline.checks.comparing import NOTHING, compare, is_worth_a_comment
 from wattline.checks.estimate import Estimated, estimate_run, goal_of, span_of, trials_of, weigh_runs
 from wattline.checks.gating import judge_estimate
-from wattline.checks.options import find_options
+from wattline.checks.options import find_options, is_about_asking
 from wattline.checks.outlook import Outlook, look_at_run
-from wattline.checks.preflight import Asking, Check, preflight
+from wattline.checks.preflight import Asking, preflight
 from wattline.checks.report import (
     Answer,
     Base,
-    Checked,
+    Check,
     Difference,
     Estimate,
     Marginal,
     Option,
     PhaseReport,
-    Queue,
     Report,
     Said,
+    Span,
 )
 from wattline.errors import DocumentError
 from wattline.spec import Pipeline, Policy, read_pipeline
 from wattline.spec.policy import Mode
 from wattline.state import Outcome, State
 
-_OF_PLACES = ("power.", "cooling.", "network.", "storage.", "heat.", "gpus", "cpus", "locality")
 _Outcome = Literal["allow", "warn", "wait", "refuse"]
 _OUTCOMES: dict[Outcome, _Outcome] = {
     Outcome.ALLOW: "allow",
@@ -114,7 +113,7 @@ def make_report(question: Question, base: FoundBase | None) -> Report:
         policy_name=policy.policy,
         verdict=verdict,
         reasons=reasons,
-        preflight=tuple([Checked(**_fields(check)) for check in checks]),
+        preflight=checks,
         estimate=estimate,
         phases=tuple(_phases(outlook, estimated)),
         base=compared[0] if compared is not None else None,
@@ -195,7 +194,7 @@ def _read_params(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _with_queue(estimate: Estimate, queue: Queue) -> Estimate:
+def _with_queue(estimate: Estimate, queue: Span) -> Estimate:
     missing = {
         f"queue_minutes.{name}": "no forecast reaches that far"
         for name in ("p50", "p90")
@@ -228,7 +227,7 @@ def _said_by_policy(outlook: Outlook, policy: Policy) -> Iterator[Said]:
     modes = {f"rule.{rule.name}": rule.mode for rule in policy.rules}
     for phase in outlook.phases:
         for verdict in phase.verdicts:
-            if verdict.rule.startswith(_OF_PLACES) and verdict.outcome is not Outcome.REFUSE:
+            if not is_about_asking(verdict):
                 continue
             yield Said(
                 phase=phase.request.phase,
@@ -268,13 +267,6 @@ def _options(outlook: Outlook, policy: Policy, estimated: Estimated) -> Iterator
 def _marginal(state: State, pipeline: Pipeline) -> Marginal | None:
     goal = goal_of(pipeline.gates)
     return weigh_runs(goal, trials_of(state, pipeline.model, goal.metric)) if goal is not None else None
-
-
-def _fields(check: Check) -> dict[str, Any]:
-    return {
-        name: getattr(check, name)
-        for name in ("check", "outcome", "message", "subject", "fix", "file", "line")
-    }
 
 
 def _iso(at: float) -> str:

@@ -44,7 +44,7 @@ def find_options(
         verdict for verdict in judge_request(snapshot, policy, request, None).verdicts if not verdict.allows
     ]
     if against:
-        asked = [verdict for verdict in against if _is_about_asking(verdict)]
+        asked = [verdict for verdict in against if is_about_asking(verdict)]
         found = [*_permitting(snapshot, policy, request, asked), *_sooner(snapshot, policy, request)]
     else:
         found = list(_cheaper(snapshot, policy, timed, before))
@@ -58,7 +58,7 @@ def _permitting(
     base = _price(snapshot, policy, request)
     for change in _changes(request, against):
         judged = judge_request(snapshot, policy, change.request, None)
-        if any(not verdict.allows and _is_about_asking(verdict) for verdict in judged.verdicts):
+        if any(not verdict.allows and is_about_asking(verdict) for verdict in judged.verdicts):
             continue
         after = _price(snapshot, policy, change.request)
         starts = 0.0 if judged.place is not None else None
@@ -142,7 +142,7 @@ def _written(seconds: float) -> str:
     return f"{math.floor(seconds)}s"
 
 
-def _is_about_asking(verdict: Verdict) -> bool:
+def is_about_asking(verdict: Verdict) -> bool:
     """Whether it is what was asked that stands in the way, not what is free now."""
     return verdict.rule.startswith(_ABOUT_ASKING) or verdict.outcome is Outcome.REFUSE
 

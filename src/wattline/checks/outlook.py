@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wattline.checks.report import Queue
+from wattline.checks.report import Span
 from wattline.policy import Eta, Explanation, dominant, explain, judge_request
 from wattline.spec import Pipeline, Policy
 from wattline.state import (
@@ -42,7 +42,7 @@ class PhaseOutlook:
 class Outlook:
     snapshot: Snapshot  # with the run in it, behind all that waits
     phases: tuple[PhaseOutlook, ...]
-    queue: Queue  # minutes until its first phases have started
+    queue: Span  # minutes until its first phases have started
 
 
 def look_at_run(state: State, policy: Policy, pipeline: Pipeline, at: float, *, approved: bool) -> Outlook:
@@ -55,7 +55,7 @@ def look_at_run(state: State, policy: Policy, pipeline: Pipeline, at: float, *, 
     snapshot = Snapshot(after, at)
     phases = tuple([_look_at_phase(snapshot, policy, request) for request in requests])
     first = [phase.eta for phase in phases if not phase.request.after]
-    queue = Queue(
+    queue = Span(
         p50=_latest_minutes([eta.p50 if eta else None for eta in first], at),
         p90=_latest_minutes([eta.p90 if eta else None for eta in first], at),
     )

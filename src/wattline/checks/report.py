@@ -11,17 +11,19 @@ import msgspec
 
 VERSION = 1
 Answer = Literal["pass", "warn", "block"]
+# skip: it could not be looked at; the message says why.
+Outcome = Literal["pass", "warn", "fail", "skip"]
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What one preflight check found."""
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What one preflight check found about one thing, and what to do about it."""
 
-    check: str
-    outcome: Literal["pass", "warn", "fail", "skip"]
-    message: str
-    subject: str = ""
-    fix: str = ""
-    file: str | None = None
+    check: str  # its stable name, such as data.hash: docs/checks.md explains each
+    outcome: Outcome
+    message: str  # what was found, with the value
+    subject: str = ""  # what it is about: a phase, a data entry, a file
+    fix: str = ""  # what to do; always there where the outcome is fail
+    file: str | None = None  # where to look, from the pipeline's folder
     line: int | None = None
 
     @property
@@ -37,13 +39,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     total: float | None = None
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    p50: float | None = None
-    p90: float | None = None
-
-
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """Half of the runs stay below the one, nine in ten below the other."""
+    """Half of what may come stays below the one, nine tenths below the other."""
 
     p50: float | None = None
     p90: float | None = None
@@ -79,7 +76,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     carbon_kg: float | None = None
     cost_usd: Cost = Cost()
     peak_watts: float | None = None
-    queue_minutes: Queue = Queue()
+    queue_minutes: Span = Span()
     quota_left: Left | None = None
     confidence: Confidence | None = None
     not_estimated: dict[str, str] = {}  # by name, why
@@ -164,7 +161,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     policy_name: str
     verdict: Answer
     reasons: tuple[str, ...] = ()  # why it is not pass, the most important first
-    preflight: tuple[Checked, ...] = ()
+    preflight: tuple[Check, ...] = ()
     estimate: Estimate = Estimate()
     phases: tuple[PhaseReport, ...] = ()
     base: Base | None = None

@@ -7,7 +7,6 @@ from wattline.policy.explanation import (
     Explanation,
     Option,
     choose_options,
-    estimate_usage,
     explain,
     usage_alone,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "choose_options",
     "decide",
     "dominant",
-    "estimate_usage",
     "explain",
     "judge_request",
     "ladder_of",

@@ -23,7 +23,6 @@ from wattline.state import (
     Snapshot,
     Usage,
     Verdict,
-    peak_watts_at,
     project,
     seconds_left,
 )
@@ -163,23 +162,6 @@ def usage_alone(
     empty = empty_facility(snapshot.plant).snapshot
     place = choose_place(empty, policy, request, power_fraction=power_fraction).place
     return most_used(request, place, snapshot.plant, power_fraction) if place is not None else None
-
-
-def estimate_usage(
-    snapshot: Snapshot, policy: Policy, request: JobRequest, wall_seconds: float | None
-) -> tuple[Usage | None, float | None]:
-    """What a job uses at most in so long, where it would be put if it were alone; and its peak in watts.
-
-    None where it would fit nowhere, or nobody knows how long it takes.
-    """
-    place = choose_place(empty_facility(snapshot.plant).snapshot, policy, request).place
-    if place is None:
-        return None, None
-    peak_watts = peak_watts_at(request, place, snapshot.plant, 1.0)
-    if wall_seconds is None:
-        return None if peak_watts else Usage(), peak_watts  # what draws nothing costs nothing, however long
-    timed = msgspec.structs.replace(request, max_duration_seconds=wall_seconds)
-    return most_used(timed, place, snapshot.plant), peak_watts
 
 
 def _costs_more_usd(

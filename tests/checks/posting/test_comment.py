@@ -14,7 +14,7 @@ from wattline.checks.posting import Api, GitHub, GitLab, find_pull_request, post
 from wattline.checks.posting.api import RejectedError, check_token
 from wattline.checks.rendering import render_markdown
 from wattline.checks.rendering.escaping import marker
-from wattline.checks.report import Checked
+from wattline.checks.report import Check
 from wattline.errors import UsageError, WattlineError
 
 QUIET = msgspec.structs.replace(PASSED, worth_a_comment=False)
@@ -95,7 +95,7 @@ def test_a_fork_s_token_may_not_write_and_the_way_out_is_told(world: World) -> N
 
 
 def test_a_comment_that_is_too_long_is_told_shorter(world: World) -> None:
-    many = tuple(Checked(check=f"c{at}", outcome="pass", message="x" * 500) for at in range(90))
+    many = tuple(Check(check=f"c{at}", outcome="pass", message="x" * 500) for at in range(90))
     world.longest = 30_000
     assert post_comment(github(world), msgspec.structs.replace(BLOCKED, preflight=many)) == "created"
     assert "Left out" in world.comments[0]["body"]

@@ -37,7 +37,7 @@ def _built(kind: Any, **fields: Any) -> st.SearchStrategy[Any]:
 
 
 CHECKED = _built(
-    r.Checked,
+    r.Check,
     check=TEXTS,
     outcome=st.sampled_from(["pass", "warn", "fail", "skip"]),
     message=TEXTS,
@@ -64,7 +64,7 @@ ESTIMATES = _built(
     carbon_kg=NUMBERS,
     cost_usd=_built(r.Cost, compute=NUMBERS, energy=NUMBERS, total=NUMBERS),
     peak_watts=NUMBERS,
-    queue_minutes=_built(r.Queue, p50=NUMBERS, p90=NUMBERS),
+    queue_minutes=_built(r.Span, p50=NUMBERS, p90=NUMBERS),
     quota_left=st.none()
     | _built(r.Left, gpu_hours=NUMBERS, gpu_hours_of=NUMBERS, usd=NUMBERS, usd_of=NUMBERS),
     confidence=st.none() | _built(r.Confidence, runs=st.integers(0, 9), cost_mape=NUMBERS, covered=NUMBERS),

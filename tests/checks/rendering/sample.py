@@ -6,7 +6,7 @@ import msgspec
 
 from wattline.checks.report import (
     Base,
-    Checked,
+    Check,
     Confidence,
     Cost,
     Difference,
@@ -16,7 +16,6 @@ from wattline.checks.report import (
     Marginal,
     Option,
     PhaseReport,
-    Queue,
     Report,
     Said,
     Span,
@@ -29,7 +28,7 @@ BASE = Estimate(
     carbon_kg=11.8,
     cost_usd=Cost(compute=160.0, energy=6.2, transfer=0.4, storage=1.9, total=168.5),
     peak_watts=5600.0,
-    queue_minutes=Queue(p50=9.0, p90=31.0),
+    queue_minutes=Span(p50=9.0, p90=31.0),
 )
 HEAD = Estimate(
     gpu_hours=50.0,
@@ -39,7 +38,7 @@ HEAD = Estimate(
     carbon_kg=30.8,
     cost_usd=Cost(compute=195.0, energy=9.4, transfer=None, storage=2.1, total=206.5),
     peak_watts=6500.0,
-    queue_minutes=Queue(p50=14.0, p90=40.0),
+    queue_minutes=Span(p50=14.0, p90=40.0),
     quota_left=Left(gpu_hours=312.0, gpu_hours_of=500.0),
     confidence=Confidence(runs=12, cost_mape=0.08, covered=0.92),
     not_estimated={"cost_usd.transfer": "no link of `oslo` has a price"},
@@ -65,8 +64,8 @@ BLOCKED = Report(
         "rule.nightly: more than 48 GPU-hours start after 20:00 only",
     ),
     preflight=(
-        Checked(check="metadata", outcome="pass", message="model, owner given"),
-        Checked(
+        Check(check="metadata", outcome="pass", message="model, owner given"),
+        Check(
             check="data.schema",
             subject="corpus",
             outcome="fail",
@@ -75,18 +74,16 @@ BLOCKED = Report(
             file="data/corpus.csv",
             line=1204,
         ),
-        Checked(
+        Check(
             check="lock",
             outcome="warn",
             message="requirements.txt is newer than its lock file",
             fix="`uv lock` writes it anew",
             file="requirements.txt",
         ),
-        Checked(
-            check="data.hash", subject="corpus", outcome="pass", message="sha256 d68cea6d03ce… as pinned"
-        ),
-        Checked(check="entry", subject="train", outcome="pass", message="train.py is there"),
-        Checked(check="image", outcome="skip", message="the pipeline names no image"),
+        Check(check="data.hash", subject="corpus", outcome="pass", message="sha256 d68cea6d03ce… as pinned"),
+        Check(check="entry", subject="train", outcome="pass", message="train.py is there"),
+        Check(check="image", outcome="skip", message="the pipeline names no image"),
     ),
     estimate=HEAD,
     phases=(
@@ -173,9 +170,7 @@ HOSTILE = msgspec.structs.replace(
     against=HARM,
     policy_name=HARM,
     reasons=(HARM,),
-    preflight=(
-        Checked(check=HARM, subject=HARM, outcome="fail", message=HARM, fix=HARM, file=HARM, line=-4),
-    ),
+    preflight=(Check(check=HARM, subject=HARM, outcome="fail", message=HARM, fix=HARM, file=HARM, line=-4),),
     policy=(Said(phase=HARM, rule=HARM, mode="block", outcome="refuse", message=HARM, fix=HARM),),
     options=(Option(phase=HARM, change=HARM),),
     phases=(PhaseReport(phase=HARM, say=HARM, wall_from=HARM, starts_p50=HARM),),

@@ -16,7 +16,7 @@ from wattline.checks.rendering.github import (
     render_summary,
     write_step_files,
 )
-from wattline.checks.report import Checked, Estimate, Report
+from wattline.checks.report import Check, Estimate, Report
 from wattline.errors import UnavailableError
 
 _COMMAND = re.compile(r"::(error|warning|notice) (?:file=[^:,]*,line=\d+,)?title=[^:,]*::.*")
@@ -43,7 +43,7 @@ def test_the_most_important_comes_first_at_its_line() -> None:
 
 
 def test_no_more_than_a_step_shows_and_the_rest_is_told() -> None:
-    many = tuple(Checked(check=f"c{at}", outcome="fail", message="m") for at in range(25))
+    many = tuple(Check(check=f"c{at}", outcome="fail", message="m") for at in range(25))
     lines = render_github(msgspec.structs.replace(BLOCKED, preflight=many, policy=())).splitlines()
     assert len(lines) == MOST_ANNOTATIONS
     assert lines[-1] == "::error title=wattline::and 16 more: the summary of this step has them"

@@ -11,7 +11,7 @@ from checks.rendering.page import Page
 from checks.rendering.sample import BLOCKED, HOSTILE, PASSED, difference
 from wattline.checks.rendering import LONGEST_COMMENT, render_markdown, render_quiet
 from wattline.checks.rendering.escaping import marker, units
-from wattline.checks.report import Base, Checked, Estimate, Report
+from wattline.checks.report import Base, Check, Estimate, Report
 
 _OURS = {"h3", "code", "p", "strong", "ul", "li", "details", "summary", "sub"}
 _TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
@@ -93,7 +93,7 @@ def test_a_dirty_work_tree_is_told() -> None:
 
 
 def test_a_report_too_long_for_a_comment_loses_whole_folds_and_says_which() -> None:
-    many = tuple(Checked(check=f"c{at}", outcome="warn", message="x" * 600) for at in range(100))
+    many = tuple(Check(check=f"c{at}", outcome="warn", message="x" * 600) for at in range(100))
     text = render_markdown(msgspec.structs.replace(BLOCKED, preflight=many), longest=20_000)
     assert units(text) <= 20_000
     assert text.count("<details>") == text.count("</details>") >= 2
@@ -101,7 +101,7 @@ def test_a_report_too_long_for_a_comment_loses_whole_folds_and_says_which() -> N
 
 
 def test_a_long_table_says_how_much_more_there_is() -> None:
-    many = tuple(Checked(check=f"c{at}", outcome="pass", message="ok") for at in range(130))
+    many = tuple(Check(check=f"c{at}", outcome="pass", message="ok") for at in range(130))
     assert "… and 30 more" in render_markdown(msgspec.structs.replace(BLOCKED, preflight=many))
 
 

@@ -1,33 +1,16 @@
-"""What a check may look at, and what it says."""
+"""What a check may look at; what it says is a `Check` of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
+from wattline.checks.report import Check, Outcome
 from wattline.facility import DEVICES, Device
 from wattline.spec import Pipeline, Policy
 
-Outcome = Literal["pass", "warn", "fail", "skip"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """What one check found about one thing, and what to do about it."""
-
-    check: str  # its stable name, such as data.hash: docs/checks.md explains each
-    outcome: Outcome  # skip: it could not be looked at, and the message says why
-    message: str  # what was found, with the value
-    subject: str = ""  # what it is about: a phase, a data entry, a file
-    fix: str = ""  # what to do; always there where the outcome is fail
-    file: str | None = None  # where to look, from the pipeline's folder
-    line: int | None = None
-
-    @property
-    def title(self) -> str:
-        return f"{self.check} {self.subject}".rstrip()
+__all__ = ["Asking", "Check", "Outcome"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

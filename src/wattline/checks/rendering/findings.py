@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from wattline.checks.report import Checked, Report, Said
+from wattline.checks.report import Check, Report, Said
 
 DOCUMENTATION = "https://github.com/wattline/wattline/blob/main/docs/checks.md"
 Level = Literal["error", "warning", "note", "none"]
@@ -64,7 +64,7 @@ def level_of(said: Said) -> Level:
     return "warning" if said.outcome == "warn" else "note" if said.outcome == "wait" else "none"
 
 
-def _of_check(report: Report, checked: Checked, seen: Counter[str]) -> Finding:
+def _of_check(report: Report, checked: Check, seen: Counter[str]) -> Finding:
     file = _from_root(report.file, checked.file)
     return Finding(
         rule=checked.check,
