@@ -309,6 +309,8 @@ def main() -> None:
             return train(name, Path(folder))
         case ["zipnn", series, which]:
             return run_zipnn(Path(series), which)
+    from wattline.checkpoint.codecs.kernel import kernel_in_use  # not in the peers' interpreter
+
     lab, size = Lab(asked.lab.absolute()), QUICK if asked.quick else FULL
     missing = lab.prepare()
     for peer, why in missing.items():
@@ -316,6 +318,7 @@ def main() -> None:
     if "torch" in missing and not (lab.folder / f"states-{size.name}").exists():
         sys.exit("without torch there is nothing to train with")
     states = lab.states(size.name)
+    print(f"numbers of two bytes are split and paired by: {kernel_in_use()}")
     print(f"{'':34} {'peer':6} {'stored share, ours / peer':24} {'MB per CPU-s':24} {'bar':16} met")
     for question in QUESTIONS:
         if question.peer not in missing:

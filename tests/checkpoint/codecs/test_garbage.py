@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wattline.checkpoint.codecs import CODECS, decode, encode
-from wattline.checkpoint.codecs.packing import Packing
+from wattline.checkpoint.codecs.ways import Packing
 from wattline.checkpoint.errors import CheckpointError
 
 CHANCE = np.random.default_rng(11)

@@ -26,6 +26,15 @@ def test_a_plane_of_several_blocks_comes_back() -> None:
     assert (part(pairs, 91, apart, len(plane)) == plane).all()
 
 
+def test_bytes_kept_apart_are_in_order_wherever_they_lie() -> None:
+    plane = np.full(600_003, 7, np.uint8)
+    places = np.array([0, 1, 262_143, 262_144, 400_000, 599_999, 600_002])  # at borders of blocks too
+    plane[places] = np.arange(100, 107)
+    pairs, apart = pair(plane, 0)
+    assert apart.tolist() == list(range(100, 107))
+    assert (part(pairs, 0, apart, len(plane)) == plane).all()
+
+
 @pytest.mark.parametrize(("first", "last"), [(100, 114), (241, 255), (0, 14), (0, 0)])
 def test_the_fifteen_values_that_cover_most_are_found(first: int, last: int) -> None:
     counts = np.ones(256, np.intp)

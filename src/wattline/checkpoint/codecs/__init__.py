@@ -9,8 +9,9 @@ import numpy as np
 
 from wattline.checkpoint.codecs.choosing import Plan, choose_plan
 from wattline.checkpoint.codecs.difference import add, subtract
-from wattline.checkpoint.codecs.packing import pack, unpack
+from wattline.checkpoint.codecs.packing import pack, pack_at_once, unpack
 from wattline.checkpoint.codecs.planes import Bytes, Numbers, as_numbers, half_of, join, split
+from wattline.checkpoint.codecs.ways import choose_way
 from wattline.checkpoint.errors import CheckpointError
 
 # Names are in manifests for ever: another layout of bytes is another name.
@@ -64,8 +65,22 @@ def uses_base(codec: str) -> bool:
 
 
 def _write(numbers: Numbers, base: Numbers | None, plan: Plan) -> bytes:
+    ways = [choose_way(seen) for seen in plan.planes]
     low = np.empty(len(numbers), half_of(numbers)) if plan.whole_low else None
-    planes = np.empty((len(plan.planes), len(numbers)), np.uint8)
+    packed = pack_at_once(numbers, ways) if base is None else None
+    if packed is None:
+        planes = np.empty((len(ways), len(numbers)), np.uint8)
+        _split_all(numbers, base, low, planes)
+        packed = [pack(plane, way) for plane, way in zip(planes, ways, strict=True)]
+    heads = [_WHOLE_LOW.pack(plan.whole_low)]
+    stored: list[bytes | memoryview] = [] if low is None else [low.data]
+    for packing, parts in packed:
+        heads.append(_PLANE.pack(packing, sum(map(len, parts))))
+        stored += parts
+    return b"".join((*heads, *stored))
+
+
+def _split_all(numbers: Numbers, base: Numbers | None, low: Numbers | None, planes: Bytes) -> None:
     spare = np.empty(min(len(numbers), _BLOCK_NUMBERS), numbers.dtype)
     for block in _blocks(numbers):
         some = numbers[block]
@@ -73,10 +88,6 @@ def _write(numbers: Numbers, base: Numbers | None, plan: Plan) -> bytes:
         if base is not None:
             some = subtract(some, base[block], room)
         split(some, base is None, None if low is None else low[block], planes[:, block], room)
-    packed = [pack(plane, seen) for plane, seen in zip(planes, plan.planes, strict=True)]
-    heads = [_PLANE.pack(packing, len(data)) for packing, data in packed]
-    as_they_are = b"" if low is None else low.data
-    return b"".join([_WHOLE_LOW.pack(plan.whole_low), *heads, as_they_are, *(data for _, data in packed)])
 
 
 def _read(stored: memoryview, base: Numbers | None, target: Numbers) -> None:

@@ -1,102 +1,80 @@
-"""Packing: in how few bytes can one plane be stored?
-
-A plane is one repeated byte, noise, or something in between. Most have skewed bytes but no repeats worth a
-search: with a tiny table of matches zstd is little more than a Huffman coder, and there it is both smaller
-and faster than at its lowest level. It is given as little as can be: pairs, or the rest of a sparse plane.
-"""
+"""Packing: in how few bytes can a plane be stored, and how is it got back?"""
 
 from __future__ import annotations
 
 import struct
-import threading
-from enum import IntEnum
+from collections.abc import Sequence
 
 import numpy as np
 import zstandard
 
-from wattline.checkpoint.codecs.pairs import find_lowest, pair, part
-from wattline.checkpoint.codecs.planes import Bytes
-from wattline.checkpoint.codecs.sampling import Seen
+from wattline.checkpoint.codecs.kernel import split_and_pair
+from wattline.checkpoint.codecs.pairs import pair, part
+from wattline.checkpoint.codecs.planes import Bytes, Numbers
 from wattline.checkpoint.codecs.sparse import put_back, take_out
+from wattline.checkpoint.codecs.ways import CONTEXTS, Packing, Way
 from wattline.checkpoint.errors import CheckpointError
 
-_HUFFMAN = zstandard.ZstdCompressionParameters(
-    strategy=zstandard.STRATEGY_FAST,
-    window_log=18,
-    hash_log=6,
-    min_match=7,
-    target_length=0,  # with anything more zstd leaves literals as they are
-)
-_SEARCH = zstandard.ZstdCompressionParameters.from_level(1)
 _LEAST_WINDOW_BYTES = 1024  # zstd knows no smaller one
-_WORTHWHILE = 0.96  # of a sample; noise, seen so little of, has an entropy of 0.977
-_WORTH_SEARCHING = 0.9  # it takes three times as long
-_FEW_OTHERS = 1 / 128  # below, zstd is quick with the long runs
-_MANY_OTHERS = 1 / 2
-_LEFT_OUT = 1 / 64  # at most so many bytes may be kept apart from pairs
 _PAIRS = struct.Struct("<BI")  # the lowest value, and how many bytes are kept apart
 _SPARSE = struct.Struct("<BII")  # the frequent byte, how many others there are, and the size of the bits
 
-
-class Packing(IntEnum):
-    """How a plane is stored. The numbers are part of the format."""
-
-    PLAIN = 0
-    REPEATED = 1
-    ZSTD = 2
-    PAIRS = 3
-    SPARSE = 4
+Parts = tuple[bytes | memoryview, ...]  # stored one after the other
+Packed = tuple[Packing, Parts]
 
 
-class _Contexts(threading.local):
-    """Those of one thread: zstd's must not be shared, and to make them takes as long as a small plane."""
-
-    def __init__(self) -> None:
-        self.huffman = zstandard.ZstdCompressor(compression_params=_HUFFMAN)
-        self.search = zstandard.ZstdCompressor(compression_params=_SEARCH)
-
-
-_CONTEXTS = _Contexts()
+def pack(plane: Bytes, way: Way) -> Packed:
+    """Another way than the one chosen where the sample missed what the rest is like."""
+    if way.packing == Packing.REPEATED and (plane == way.byte).all():
+        return Packing.REPEATED, (plane[:1].data,)
+    packing, parts = _compress(plane, way)
+    return (packing, parts) if _size(parts) < len(plane) else (Packing.PLAIN, (plane.data,))
 
 
-def pack(plane: Bytes, seen: Seen) -> tuple[Packing, bytes | memoryview]:
-    """What was seen of it decides how; the whole plane is compressed once or never."""
-    frequent = int(seen.counts.argmax())
-    others = 1 - int(seen.counts[frequent]) / len(seen.some)
-    if not others and (plane == frequent).all():
-        return Packing.REPEATED, plane[:1].data
-    packing, packed = _compress(plane, seen, frequent, others)
-    # The sample may have missed what the rest is like.
-    return (packing, packed) if len(packed) < len(plane) else (Packing.PLAIN, plane.data)
+def pack_at_once(numbers: Numbers, ways: Sequence[Way]) -> list[Packed] | None:
+    """Both planes of numbers of two bytes, as `split` and `pack` would; None where it takes those two.
+
+    That is without compiled code, and where the planes are no floats': noise below and exponents above.
+    """
+    if numbers.itemsize != 2 or [way.packing for way in ways] != [Packing.PLAIN, Packing.PAIRS]:
+        return None
+    lowest = ways[1].byte
+    done = split_and_pair(numbers, lowest)
+    if done is None:
+        return None
+    rest, pairs, apart = done
+    parts = _pack_pairs(lowest, pairs, apart)
+    if _size(parts) >= len(numbers):
+        return None  # the sample was like nothing else, and exponents will be plain
+    return [(Packing.PLAIN, (rest.data,)), (Packing.PAIRS, parts)]
 
 
-def _compress(plane: Bytes, seen: Seen, frequent: int, others: float) -> tuple[Packing, bytes | memoryview]:
-    huffman, search = _CONTEXTS.huffman, _CONTEXTS.search
-    if others < _FEW_OTHERS:
-        return Packing.ZSTD, huffman.compress(plane.data)
-    with_search = len(search.compress(seen.some.data)) / len(seen.some)
-    if min(with_search, seen.entropy) > _WORTHWHILE:
-        return Packing.PLAIN, plane.data
-    if with_search < _WORTH_SEARCHING * seen.entropy:
-        return Packing.ZSTD, search.compress(plane.data)
-    if others < _MANY_OTHERS:
-        return Packing.SPARSE, _pack_sparse(plane, frequent)
-    lowest, left_out = find_lowest(seen.counts)
-    if left_out <= _LEFT_OUT * len(seen.some):
-        return Packing.PAIRS, _pack_pairs(plane, lowest)
-    return Packing.ZSTD, huffman.compress(plane.data)
+def _size(parts: Parts) -> int:
+    return sum(map(len, parts))
 
 
-def _pack_pairs(plane: Bytes, lowest: int) -> bytes:
-    pairs, apart = pair(plane, lowest)
-    return b"".join((_PAIRS.pack(lowest, len(apart)), apart.data, _CONTEXTS.huffman.compress(pairs.data)))
+def _compress(plane: Bytes, way: Way) -> Packed:
+    match way.packing:
+        case Packing.PLAIN:
+            return Packing.PLAIN, (plane.data,)
+        case Packing.SPARSE:
+            return Packing.SPARSE, _pack_sparse(plane, way.byte)
+        case Packing.PAIRS:
+            return Packing.PAIRS, _pack_pairs(way.byte, *pair(plane, way.byte))
+        case _:
+            context = CONTEXTS.search if way.search else CONTEXTS.huffman
+            return Packing.ZSTD, (context.compress(plane.data),)
 
 
-def _pack_sparse(plane: Bytes, frequent: int) -> bytes:
+def _pack_pairs(lowest: int, pairs: Bytes, apart: Bytes) -> Parts:
+    return _PAIRS.pack(lowest, len(apart)), apart.data, CONTEXTS.huffman.compress(pairs.data)
+
+
+def _pack_sparse(plane: Bytes, frequent: int) -> Parts:
     bits, others = take_out(plane, frequent)
-    packed = _CONTEXTS.huffman.compress(bits.data)
+    packed = CONTEXTS.huffman.compress(bits.data)
     head = _SPARSE.pack(frequent, len(others), len(packed))
-    return b"".join((head, packed, _CONTEXTS.huffman.compress(others.data)))
+    return head, packed, CONTEXTS.huffman.compress(others.data)
 
 
 def unpack(packing: int, stored: memoryview, size_bytes: int) -> Bytes:

@@ -20,7 +20,7 @@ _BLOCK_BYTES = 256 * 1024  # what is computed in between stays in the processor'
 def find_lowest(counts: npt.NDArray[np.intp]) -> tuple[int, int]:
     """The lowest of the fifteen values that cover most of the bytes counted, and how many they leave out."""
     below = np.zeros(len(counts) + 1, np.intp)
-    np.cumsum(counts, out=below[1:])
+    counts.cumsum(out=below[1:])
     covered = below[_VALUES:] - below[:-_VALUES]
     lowest = int(covered.argmax())
     return lowest, int(below[-1] - covered[lowest])

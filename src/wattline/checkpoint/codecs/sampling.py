@@ -6,6 +6,7 @@ Trying would take longer than the whole encoding.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from wattline.checkpoint.codecs.planes import Bytes, Numbers
 
 SAMPLED = 1024
 _PLACES = 4
-_OFFSETS = 256 * np.arange(8)
 _TIMES_LOG = np.arange(SAMPLED + 1) * np.log2(np.maximum(np.arange(SAMPLED + 1), 1))
 
 
@@ -38,10 +38,11 @@ def sample(numbers: Numbers) -> Numbers:
 
 def look_at(some: Numbers) -> list[Seen]:
     """At the planes of a sample, lowest first."""
-    width = some.itemsize
-    rows = some.view(np.uint8).reshape(-1, width)
-    apart = rows + _OFFSETS[:width]  # all planes are counted at once
-    counts = np.bincount(apart.reshape(-1), minlength=256 * width).reshape(width, 256)
-    bits = np.log2(len(some)) - _TIMES_LOG[counts].sum(axis=1) / len(some)
-    planes = np.ascontiguousarray(rows.T)
-    return [Seen(*one) for one in zip(planes, counts, (bits / 8).tolist(), strict=True)]
+    planes = np.ascontiguousarray(some.view(np.uint8).reshape(-1, some.itemsize).T)
+    return [_look_at_plane(plane) for plane in planes]
+
+
+def _look_at_plane(some: Bytes) -> Seen:
+    counts = np.bincount(some, minlength=256)
+    bits = log2(len(some)) - float(_TIMES_LOG.take(counts).sum()) / len(some)
+    return Seen(some, counts, bits / 8)
