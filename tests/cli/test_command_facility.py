@@ -8,7 +8,7 @@ from cli.looking import DESK, Wattline, Writing
 from wattline.cli.facility_review import review_facility
 from wattline.cli.facility_tree import span
 from wattline.spec import FacilityDocument, build_facility, parse_document
-from wattline.telemetry import NvmlDevice
+from wattline.telemetry.nvml import NvmlDevice
 
 
 @pytest.mark.usefixtures("home")

@@ -9,7 +9,7 @@ import pytest
 from cli.looking import COMMAND, Wattline
 from wattline.cli.starting import facility_text, imports_train, slug
 from wattline.spec import FacilityDocument, build_facility, parse_document, read_pipeline
-from wattline.telemetry import NvmlDevice
+from wattline.telemetry.nvml import NvmlDevice
 
 _SCRIPT = """
 import json, pathlib

@@ -41,7 +41,7 @@ def ask(driver: Path, tmp_path: Path) -> Ask:
     def evaluate(expression: str, **environment: str) -> Any:
         script = (
             "import json, dataclasses\n"
-            "from wattline.telemetry import *\n"
+            "from wattline.telemetry.nvml import *\n"
             f"print(json.dumps({expression}, default=dataclasses.asdict))"
         )
         found = {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_LOG": str(tmp_path / "calls")}

@@ -11,7 +11,7 @@ from wattline.cli.writing import write_atomically
 from wattline.errors import UsageError
 from wattline.spec import FacilityDocument, Pipeline, build_facility, parse_document
 from wattline.spec.shipped import shipped_templates
-from wattline.telemetry import nvml_unavailable_reason, read_nvml_devices
+from wattline.telemetry.nvml import nvml_unavailable_reason, read_nvml_devices
 
 _FACILITY = "facility.yaml"
 # What people open first, of what a template brings.

@@ -18,7 +18,7 @@ from wattline.errors import UnavailableError, UsageError
 from wattline.live import hash_data
 from wattline.spec.nearest import nearest
 from wattline.spec.tree import printable
-from wattline.telemetry import NvmlDevice
+from wattline.telemetry.nvml import NvmlDevice
 
 _USUAL = ("train.py", "main.py")
 _NOT_TRAINING = re.compile(r"(?:test_.*|.*_test|conftest|setup|noxfile)\.py")

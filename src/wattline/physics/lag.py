@@ -32,7 +32,7 @@ def predict_turn_seconds(pull: float, gap: float, first_seconds: float, second_s
     far the first is from where it ends. The slope of the second is proportional to
     pull·e^(-t/second) + gap·second·(e^(-t/first) - e^(-t/second)) / (first - second).
     """
-    if gap == 0.0:
+    if gap * second_seconds == 0.0:  # also where it is too small to divide by
         return 0.0
     lead_seconds = -pull * first_seconds / gap
     bend = -pull * (first_seconds - second_seconds) / (gap * second_seconds)

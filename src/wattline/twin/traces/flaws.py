@@ -46,7 +46,10 @@ def time_of(what: str, text: str) -> float:
 
 
 def split_row(text: str, width: int, separator: str = ",") -> list[str]:
-    fields = next(csv.reader([text])) if '"' in text and separator == "," else text.split(separator)
+    try:
+        fields = next(csv.reader([text])) if '"' in text and separator == "," else text.split(separator)
+    except csv.Error as error:
+        raise FlawError(f"the row cannot be split: {error}", text) from None
     if len(fields) != width:
         raise FlawError("wrong number of columns", f"{len(fields)} instead of {width}")
     return fields
