@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check format bench bench-checkpoint soak clean
+.PHONY: help demo test check format bench bench-checkpoint bench-sharing soak clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml hatch_build.py src/wattline/checkpoint/codecs/kernel.c
 	@echo "setting up $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
@@ -50,6 +50,15 @@ bench-checkpoint: $(VENV)/.ready-dev  ## checkpoints beside ZipNN, borg, torch, 
 	$(BIN)/python -m bench.checkpoint_faults
 	$(BIN)/python -m bench.cadence
 	$(BIN)/python -m bench.poor_link
+
+bench-sharing: $(VENV)/.ready-dev  ## teams, power, carbon, ETAs, placement against the best there is
+	$(BIN)/python -m bench.fairness
+	$(BIN)/python -m bench.power_sharing
+	$(BIN)/python -m bench.carbon
+	$(BIN)/python -m bench.eta
+	$(BIN)/python -m bench.exact_placement
+	$(BIN)/python -m bench.large_decisions
+	$(BIN)/python -m bench.capped_fleet
 
 soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
 	$(BIN)/python bench/kill_points.py --points 200

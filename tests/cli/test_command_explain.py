@@ -87,7 +87,7 @@ def test_the_forecast_of_who_conducts_is_told_with_its_age(writing: Writing, wat
     assert told["not_estimated"] == ["eta.p90"]
     text = wattline("explain", "third/train").out
     (line,) = [line for line in text.splitlines() if line.startswith("starts ")]
-    assert "(p50), p90 not known, if nothing new arrives; forecast" in line
+    assert "(p50), p90 not known, if work comes as it came lately; forecast" in line
 
 
 def test_where_nobody_conducts_a_start_is_counted_from_when_somebody_does(

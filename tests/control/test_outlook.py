@@ -5,7 +5,7 @@ from __future__ import annotations
 from building import Hall, a_job, a_world
 from wattline.control import Outlook, look_ahead
 from wattline.spec.policy import Policy
-from wattline.state import Forecasted, Measured, Noticed, RunSubmitted, State
+from wattline.state import Event, Forecasted, Measured, Noticed, RunSubmitted, State
 
 
 class Told:
@@ -57,3 +57,15 @@ def test_a_forecaster_that_fails_is_noticed_and_ends_nothing() -> None:
     found = look_ahead(_Broken(), hall.state, hall.policy, hall.at)
     assert isinstance(found, Noticed)
     assert "KeyError" in found.say
+
+
+def test_who_learns_hears_all_that_the_loop_hears() -> None:
+    told, hall = Told(), a_world()
+    heard: list[Event] = []
+    outlook = Outlook(told, lambda: told.clock, learn=heard.extend)
+    events: list[Event] = [
+        Measured(at=hall.at, readings=()),
+        RunSubmitted(at=hall.at, run="r1", pipeline="p", jobs=()),
+    ]
+    outlook.hear(events)
+    assert heard == events

@@ -16,10 +16,13 @@ from wattline.facility import DEVICES
 from wattline.physics.cap_curve import (
     RTX6000_CAP_CURVE,
     V100_CAP_CURVE,
+    V100_DRAW_CURVE,
     CapCurve,
     CapPoint,
+    OwnCurve,
     device_cap_curve,
     fit_cap_curve,
+    fit_draw_curve,
 )
 
 CURVES = {"v100": V100_CAP_CURVE, "rtx6000": RTX6000_CAP_CURVE}
@@ -133,3 +136,73 @@ def test_a_device_that_was_not_measured_keeps_its_own_idle_draw() -> None:
     assert curve.static_watts == DEVICES["H100"].idle_watts
     assert curve.predict(700.0, 700.0) == 1.0
     assert 0.0 < curve.predict(200.0, 700.0) < curve.predict(500.0, 700.0) < 1.0
+
+
+def draw_points(device: str, limit_watts: float) -> dict[str, list[CapPoint]]:
+    """By network, of configurations that use a device in earnest."""
+    runs: dict[tuple[str, ...], dict[float, tuple[float, float]]] = defaultdict(dict)
+    with shared_data(f"gpu_power/zeus_summary_power_{device}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = (row["network"], row["dataset"], row["batch_size"], row["optimizer"])
+            runs[key][float(row["power_limit"])] = (float(row["time_per_epoch"]), float(row["average_power"]))
+    points: dict[str, list[CapPoint]] = defaultdict(list)
+    for (network, *_), by_cap in runs.items():
+        full_seconds, full_watts = by_cap[limit_watts]
+        if full_watts >= 0.4 * limit_watts:
+            points[network] += [
+                CapPoint(
+                    cap_watts=cap, uncapped_watts=full_watts, speed=full_seconds / seconds, drawn_watts=drawn
+                )
+                for cap, (seconds, drawn) in by_cap.items()
+            ]
+    return points
+
+
+def test_the_draw_curve_is_the_fit_of_what_was_measured() -> None:
+    points = [point for network in draw_points("v100", 250.0).values() for point in network]
+    fitted = fit_draw_curve(points, 250.0)
+    for name in ("taken", "lost", "exponent", "hunger"):
+        assert getattr(fitted, name) == pytest.approx(getattr(V100_DRAW_CURVE, name), abs=0.002)
+
+
+@pytest.mark.parametrize("network", ["bert_base_uncased", "deepspeech2", "resnet50", "shufflenetv2"])
+def test_the_draw_of_a_network_that_was_left_out_is_predicted_from_one_reading(network: str) -> None:
+    by_network = draw_points("v100", 250.0)
+    others = [point for name, points in by_network.items() if name != network for point in points]
+    curve = fit_draw_curve(others, 250.0)
+    errors, slips = [], []
+    for point in by_network[network]:
+        assert point.drawn_watts is not None
+        fraction = point.cap_watts / 250.0
+        errors.append(abs(curve.predict_watts(250.0, fraction, point.uncapped_watts) - point.drawn_watts))
+        speed = curve.predict_speed(250.0, point.drawn_watts, point.uncapped_watts)
+        slips.append(abs(speed - point.speed))
+    assert statistics.mean(errors) <= 10.0
+    assert statistics.mean(slips) <= 0.05
+
+
+@given(st.floats(0.4, 1.0), st.floats(60.0, 250.0))
+def test_what_is_read_under_a_cap_says_what_would_be_drawn_without(fraction: float, watts: float) -> None:
+    drawn = V100_DRAW_CURVE.predict_watts(250.0, fraction, watts)
+    inferred = V100_DRAW_CURVE.infer_uncapped_watts(fraction, drawn)
+    assert inferred <= watts + 1e-9
+    if drawn < fraction * 250.0:
+        assert inferred == pytest.approx(watts)
+
+
+@given(st.floats(60.0, 250.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_more_watts_never_make_a_network_slower(uncapped: float, one: float, other: float) -> None:
+    less, more = sorted((one, other))
+    slower = V100_DRAW_CURVE.predict_speed(250.0, less * uncapped, uncapped)
+    assert 0.0 <= slower <= V100_DRAW_CURVE.predict_speed(250.0, more * uncapped, uncapped) <= 1.0
+
+
+def test_a_network_of_its_own_runs_as_it_was_measured_and_on_lines_in_between() -> None:
+    curve = OwnCurve(cap_fractions=(0.4, 0.6, 1.0), watts=(90.0, 130.0, 190.0), speeds=(0.6, 0.9, 1.0))
+    assert [curve.predict_watts(cap) for cap in (0.2, 0.4, 0.5, 1.0)] == [
+        90.0,
+        90.0,
+        pytest.approx(110.0),
+        190.0,
+    ]
+    assert [curve.predict_speed(cap) for cap in (0.4, 0.8, 1.0)] == [0.6, pytest.approx(0.95), 1.0]

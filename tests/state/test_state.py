@@ -281,8 +281,8 @@ def test_a_dump_that_was_altered_is_not_loaded() -> None:
 
 def test_a_dump_of_another_version_is_not_loaded() -> None:
     hall = running()
-    data = dump_state(hall.state).replace(b'"version":3', b'"version":4')
-    with pytest.raises(SnapshotUnusableError, match="is of version 4, this code reads 3"):
+    data = dump_state(hall.state).replace(b'"version":4', b'"version":5')
+    with pytest.raises(SnapshotUnusableError, match="is of version 5, this code reads 4"):
         load_state(hall.state.plant.facility, data)
 
 

@@ -26,6 +26,7 @@ from wattline.state import (
 )
 from wattline.twin.continuing import ContinuedWorld
 from wattline.twin.forecast import TwinForecaster
+from wattline.twin.lately import Lately
 from wattline.twin.meters import Meters
 from wattline.twin.remaining import Lasted
 from wattline.twin.truth import Truth
@@ -111,7 +112,7 @@ def test_where_run_times_are_known_every_start_is_forecast_to_the_second() -> No
     hall, world = a_busy_hall(lambda number: work[number], *sites, jobs=60, seed=7)
     assert len(hall.state.holding) > 5
 
-    def known(job: Job, at: float, _lot: float, _others: Sequence[Lasted]) -> float:
+    def known(job: Job, at: float, _lot: float, _others: Sequence[Lasted], _shares: Sequence[float]) -> float:
         done = at - job.started_at if job.started_at is not None else 0.0
         return work[int(job.request.run[1:])] - done
 
@@ -303,3 +304,30 @@ def test_runs_that_are_over_teach_how_long_a_phase_takes() -> None:
     (expected,) = look(hall).starts
     assert expected.p50_at == pytest.approx(hall.at + 600, abs=91.0)
     assert expected.p90_at == pytest.approx(hall.at + 600, abs=91.0)
+
+
+def test_what_came_lately_comes_again_and_the_more_urgent_of_it_goes_first() -> None:
+    """An urgent job for the whole node every hour of a day: nobody else gets on it for long."""
+    hall = a_full_hall()
+    hall.submit(a_job("r1/train", gpus=8, priority=Priority.LOW))
+    lately = Lately()
+    calm = starts(look(hall, lately=lately))["r1/train"].p50_at
+    for hour in reversed(range(24)):
+        urgent = a_job(
+            f"u{hour}/train",
+            gpus=8,
+            priority=Priority.HIGH,
+            max_duration_seconds=4 * HOUR,
+            locality=Locality.NODE,
+        )
+        lately.come(hall.at - hour * HOUR - 3590.0, urgent)
+    busy = starts(look(hall, lately=lately, horizon_seconds=24 * HOUR))["r1/train"].p50_at
+    assert calm is not None
+    assert busy is None or busy > calm
+
+
+def test_what_can_be_played_in_time_grows_with_the_budget() -> None:
+    hall = a_full_hall()
+    hall.submit(*[a_job(f"r{number}/train", gpus=8) for number in range(1, 40)])
+    assert forecaster().fits(hall.state)
+    assert not forecaster(budget_seconds=0.05).fits(hall.state)

@@ -90,4 +90,25 @@ def test_only_what_succeeded_teaches_and_only_its_own_phase() -> None:
     hall.wait(5.0)
     known = gather_lasted(hall.state, hall.at)
     assert known["p", "train"] == [Lasted(5.0, goes_on=True), Lasted(60.0)]
-    assert lasted_of(hall.job("r2/evaluate"), hall.state, known) == [Lasted(5.0, goes_on=True)]
+    assert lasted_of(hall.job("r2/evaluate"), hall.state, known, {}) == [Lasted(5.0, goes_on=True)]
+
+
+@given(lots)
+def test_jobs_that_use_all_the_time_they_ask_for_are_taken_at_their_word(lot: float) -> None:
+    assert draw_seconds_left(running(100.0, limit=400.0), MONDAY, lot, (), [0.1, *[1.0] * 30]) == 300.0
+
+
+@given(lots)
+def test_who_has_used_more_than_others_did_is_drawn_from_those_that_used_as_much(lot: float) -> None:
+    left = draw_seconds_left(running(300.0, limit=400.0), MONDAY, lot, (), [*[0.2] * 30, 0.8, 0.9])
+    assert left in (pytest.approx(20.0), pytest.approx(60.0))
+
+
+def test_a_phase_that_never_ended_is_taken_as_others_with_as_many_gpus() -> None:
+    hall = a_world()
+    hall.run(a_job("r0/train", gpus=2), a_job("r1/train", gpus=2, max_duration_seconds=60.0))
+    hall.wait(5.0)
+    known, alike = gather_lasted(hall.state, hall.at), [Lasted(10.0)]
+    assert lasted_of(hall.job("r0/train"), hall.state, known, {2: alike}) == alike
+    assert lasted_of(hall.job("r0/train"), hall.state, known, {1: alike}) == known["p", "train"]
+    assert lasted_of(hall.job("r1/train"), hall.state, known, {2: alike}) == known["p", "train"]

@@ -13,7 +13,9 @@ from wattline import __version__
 from wattline.cli.app_checkpoint import checkpoint_app
 from wattline.cli.app_data import data_app
 from wattline.cli.app_facility import facility_app
+from wattline.cli.app_policy import policy_app
 from wattline.cli.app_release import release_app
+from wattline.cli.app_teams import exception_app, report_app
 from wattline.cli.app_twin import twin_app
 from wattline.cli.options import CheckOutput, Output, OutputOption
 from wattline.errors import WattlineError
@@ -253,9 +255,24 @@ def status(
     raise typer.Exit(show_status(run, as_json=output is Output.JSON))
 
 
-@app.command(epilog="Example: wattline explain train")
-def explain(job: JobArgument = None, output: OutputOption = Output.TEXT) -> None:
+@app.command(epilog="Example: wattline explain train --at -2h --if policy=strict.yaml")
+def explain(
+    job: JobArgument = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="As of then: 2026-05-01T14:20Z, or -2h for so long ago."),
+    ] = None,
+    otherwise: Annotated[
+        str | None,
+        typer.Option("--if", metavar="policy=FILE", help="And what this policy would have decided."),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
     """Why a job waits and what would start it, or what happened to it and why it moved."""
+    if at is not None or otherwise is not None:
+        from wattline.cli.command_explain_past import explain_past
+
+        raise typer.Exit(explain_past(job, at=at, otherwise=otherwise, as_json=output is Output.JSON))
     from wattline.cli.command_explain import explain_job
 
     raise typer.Exit(explain_job(job, as_json=output is Output.JSON))
@@ -280,8 +297,11 @@ def logs(
 
 
 app.add_typer(release_app)
+app.add_typer(report_app)
+app.add_typer(exception_app, name="exception")
 app.add_typer(facility_app, name="facility")
 app.add_typer(data_app, name="data")
+app.add_typer(policy_app, name="policy")
 app.add_typer(twin_app, name="twin")
 app.add_typer(checkpoint_app, name="checkpoint")
 

@@ -37,12 +37,15 @@ def show(
 @facility_app.command(epilog="Example: wattline facility check facility.yaml")
 def check(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A facility document.")],
+    policy: Annotated[
+        str | None, typer.Option(help="Also whether this policy's quotas add up to more than there is.")
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Whether a facility document is right, what it adds up to, and where it promises more than it has."""
     from wattline.cli.command_facility import check_facility
 
-    raise typer.Exit(check_facility(path, as_json=output is Output.JSON))
+    raise typer.Exit(check_facility(path, policy, as_json=output is Output.JSON))
 
 
 @facility_app.command(

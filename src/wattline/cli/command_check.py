@@ -26,10 +26,12 @@ from wattline.checks.report import Report
 from wattline.cli.check_text import show_report
 from wattline.cli.finding import open_if_any
 from wattline.cli.options import CheckOutput
+from wattline.cli.policy_in_force import policy_in_force, promoted_policy
 from wattline.cli.printing import stdout_console
 from wattline.cli.snapshots import age_seconds, read_snapshot
 from wattline.errors import UsageError
 from wattline.facility import Facility
+from wattline.live import Home
 from wattline.policy import without_meters
 from wattline.release import list_source
 from wattline.spec import Policy, read_facility, read_pipeline, read_policy
@@ -138,7 +140,7 @@ def _ground(asked: CheckAsked) -> Iterator[_Ground]:
         return
     with open_if_any() as view:
         if asked.facility is None and view is not None:
-            chosen = policy or view.session.policy()
+            chosen = policy or policy_in_force(view)
             emulated = _is_emulated(view.state.plant.facility)
             yield _Ground(
                 state=view.state, policy=chosen, at=view.at, name="the queue here", is_emulated=emulated
@@ -147,7 +149,7 @@ def _ground(asked: CheckAsked) -> Iterator[_Ground]:
     facility = read_facility(asked.facility or "lab")
     yield _Ground(
         state=State(without_meters(facility)),
-        policy=policy or read_policy("default"),
+        policy=policy or promoted_policy(Home.find()) or read_policy("default"),
         at=time.time(),
         name=f"{facility.name}, empty",
         is_emulated=_is_emulated(facility),

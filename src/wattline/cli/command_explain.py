@@ -1,4 +1,7 @@
-"""The explain command: why does a job wait, why did it move, and what would change that, at what price?"""
+"""The explain command: why does a job wait, why did it move, and what would change that, at what price?
+
+With a time it answers as of then; with another policy it says where that one would have decided otherwise.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ def explain_job(name: str | None, *, as_json: bool) -> int:
                     "run_id": run.run,
                     "state": state_of(view, run),
                     "as_of": iso(view.at),
-                    "jobs": [_describe(each, story) for each in explained],
-                    "history": [_describe_entry(entry) for entry in story],
+                    "jobs": [describe_explained(each, story) for each in explained],
+                    "history": [describe_entry(entry) for entry in story],
                 }
             )
         else:
-            print_json({**_describe(explained[0], story), "as_of": iso(view.at)})
+            print_json({**describe_explained(explained[0], story), "as_of": iso(view.at)})
     return 0
 
 
@@ -61,7 +64,7 @@ def _look_ahead(view: View, policy: Policy, jobs: Iterable[Job]) -> None:
         view.state.fold([found])
 
 
-def _describe(explained: Explanation, story: list[Entry]) -> dict[str, object]:
+def describe_explained(explained: Explanation, story: list[Entry]) -> dict[str, object]:
     return {
         "job": explained.job,
         "state": explained.state,
@@ -84,7 +87,7 @@ def _describe(explained: Explanation, story: list[Entry]) -> dict[str, object]:
             )
         ],
         "not_estimated": explained.not_estimated,
-        "history": [_describe_entry(entry) for entry in story if entry.job in ("", explained.job)],
+        "history": [describe_entry(entry) for entry in story if entry.job in ("", explained.job)],
     }
 
 
@@ -100,7 +103,7 @@ def _describe_eta(eta: Eta | None) -> dict[str, object] | None:
     }
 
 
-def _describe_entry(entry: Entry) -> dict[str, object]:
+def describe_entry(entry: Entry) -> dict[str, object]:
     return {
         "at": iso(entry.at),
         "what": entry.what,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.console import Console
 from rich.text import Text
 
@@ -9,8 +11,10 @@ from wattline.cli.facility_facts import describe_facts, read_facts
 from wattline.cli.facility_review import Review, review_facility
 from wattline.cli.facility_tree import facility_tree
 from wattline.cli.printing import columns, plain, print_json, stdout_console
-from wattline.spec import read_facility
-from wattline.telemetry import NvmlDevice, nvml_unavailable_reason, read_nvml_devices
+from wattline.policy.week import review_quotas
+from wattline.spec import read_facility, read_policy
+from wattline.state import Plant
+from wattline.telemetry.nvml import NvmlDevice, nvml_unavailable_reason, read_nvml_devices
 from wattline.units import format_celsius, format_watts
 
 _WIDE_CELLS = 100
@@ -29,9 +33,12 @@ def show_facility(name_or_path: str, *, unfold: bool, as_json: bool) -> int:
     return 0
 
 
-def check_facility(path: str, *, as_json: bool) -> int:
+def check_facility(path: str, policy: str | None = None, *, as_json: bool) -> int:
     facility = read_facility(path)
     review = review_facility(facility)
+    if policy is not None:
+        quotas = review_quotas(read_policy(policy), Plant(facility))
+        review = replace(review, warnings=(*review.warnings, *quotas))
     if as_json:
         print_json({"source": facility.source, "outcome": "pass", "review": review})
     else:

@@ -7,20 +7,37 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from wattline.actuators import EmulatedActuator
+from wattline.cli.policy_in_force import Following
+from wattline.cli.policy_shadow import Shadow
 from wattline.cli.session import LEASE_SECONDS, Session, user
 from wattline.control import Outlook, step
 from wattline.engines import LocalEngine
 from wattline.errors import WattlineError
 from wattline.facility import Facility
 from wattline.live import LiveWorld, Meters
+from wattline.policy import decide
 from wattline.release import DecisionRange, is_ready, judge_run, release_run
-from wattline.spec import Fault
-from wattline.state import ENDED, Asked, Decision, Event, Run, RunConcluded, RunSubmitted, State
+from wattline.spec import Fault, Policy
+from wattline.state import (
+    ENDED,
+    Adopted,
+    Asked,
+    Decision,
+    Event,
+    Run,
+    RunConcluded,
+    RunSubmitted,
+    Snapshot,
+    State,
+)
 from wattline.store.steps import StepJournal, read_steps
-from wattline.telemetry import EmulatedFacility, Reading, nvml_readings
+from wattline.telemetry import EmulatedFacility, Reading
+from wattline.telemetry.nvml import nvml_readings
 from wattline.twin.forecast import TwinForecaster
+from wattline.twin.foresight import Foresight
 
 _SNAPSHOT_EVERY_SECONDS = 60.0
+_STEPS_LEARNT_FROM = 20_000
 _FORECAST_SECONDS = 0.25  # the loop stands still meanwhile
 
 
@@ -42,13 +59,19 @@ class Conductor:
         faults: Sequence[Fault],
         watcher: Watcher,
         seed: int = 0,
+        following: Following | None = None,
     ) -> None:
         self._session = session
+        self._following, self._shadow = following, Shadow(session)
         self._watcher = watcher
         self._whole = False  # whether the state is the one that the journal leads to
         self._turned: tuple[Sequence[Event], Decision] | None = None
         self._hears_others = True
-        self._outlook = Outlook(TwinForecaster(budget_seconds=_FORECAST_SECONDS))
+        foresight = Foresight(TwinForecaster(budget_seconds=_FORECAST_SECONDS))
+        journal = session.store.journal  # what was forecast lately, and what came of it
+        for _, record in read_steps(journal, max(0, journal.last_seq() - _STEPS_LEARNT_FROM)):
+            foresight.hear(record.events)
+        self._outlook = Outlook(foresight, learn=foresight.hear)
         self._pending: list[Event] = [session.adopt(facility_digest, policy_digest, time.time())]
         assert session.state is not None
         self.state = session.state
@@ -79,13 +102,27 @@ class Conductor:
     def turn(self) -> Decision:
         """One step, then what concerns whole runs."""
         self._whole = False
-        decision = step(self.world, self.state, self._policy, self)
+        self._take_up_policy()
+        decision = step(self.world, self.state, self._policy, self, self._decide)
         self._whole = True
         self._show()
         for run in list(self.state.runs.values()):
             if run.ended_at is None and is_ready(self.state, run):
                 self._conclude(run)
         self._keep_up()
+        return decision
+
+    def _take_up_policy(self) -> None:
+        """Go by what was promoted meanwhile, with the very step that writes it down."""
+        for event in () if self._following is None else self._following.look(self.state, self.world.now()):
+            self._pending.append(event)
+            if isinstance(event, Adopted):
+                self._policy = self._session.policy_of(event.policy_sha256)
+
+    def _decide(self, snapshot: Snapshot, policy: Policy) -> Decision:
+        """What counts; then what a candidate says of the same state, which is noted and dropped."""
+        decision = decide(snapshot, policy)
+        self._shadow.watch(self.state, decision, policy)
         return decision
 
     def append(self, events: Sequence[Event], digest: Callable[[], str], decision: Decision) -> None:
@@ -123,6 +160,7 @@ class Conductor:
     def close(self) -> None:
         """End all that runs, and let the next reader start from here."""
         self.world.close()
+        self._shadow.close()
         if self._whole:
             self._session.save_snapshot()
 

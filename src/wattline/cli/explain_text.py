@@ -49,9 +49,13 @@ def show_explained(
     jobs: tuple[Job, ...],
     explained: list[Explanation],
     story: list[Entry],
+    *,
+    is_past: bool = False,
 ) -> None:
+    """The present, or how it stood at an earlier time: then nobody has to go on with anything."""
+    by_clock = is_past or view.writer is not None
     for job, each in zip(jobs, explained, strict=True):
-        _show_job(console, view, job, each, story)
+        _show_job(console, view, job, each, story, by_clock=by_clock)
     console.print()
     several = len(jobs) > 1
     phases = {job.id: job.request.phase for job in jobs}
@@ -65,23 +69,25 @@ def show_explained(
             plain(_line(entry)),
         )
     console.print(table)
-    if view.writer is None and run.ended_at is None:
+    if not by_clock and run.ended_at is None:
         console.print(
             f"as of {clock(view.at)}: nobody conducts now; `wattline run --resume` goes on", style="dim"
         )
 
 
-def _show_job(console: Console, view: View, job: Job, explained: Explanation, story: list[Entry]) -> None:
+def _show_job(
+    console: Console, view: View, job: Job, explained: Explanation, story: list[Entry], *, by_clock: bool
+) -> None:
     console.print(Text.assemble((job.id, "bold"), f": {explained.state}", f"{_since(view, job)}"))
     if explained.state in _UNDECIDED:
         console.print(plain(explained.say))
-        _show_eta(console, view, explained.eta)
+        _show_eta(console, view, explained.eta, by_clock=by_clock)
         _show_options(console, view, explained)
         _show_verdicts(console, explained.verdicts)
         return
     if explained.say and explained.state not in _SELF_EVIDENT:
         console.print(plain(explained.say))
-    _show_eta(console, view, explained.eta)
+    _show_eta(console, view, explained.eta, by_clock=by_clock)
     if job.saved is not None and job.saved.cadence and job.state not in ENDED:
         console.print(plain(f"saves {job.saved.cadence}"))
     for move, origin, why in why_moved([entry for entry in story if entry.job == job.id], story):
@@ -111,22 +117,22 @@ def _since(view: View, job: Job) -> str:
     return f" for {format_seconds(max(0.0, view.at - job.since))}{place}"
 
 
-def _show_eta(console: Console, view: View, eta: Eta | None) -> None:
+def _show_eta(console: Console, view: View, eta: Eta | None, *, by_clock: bool) -> None:
     if eta is not None:
         aged = f"; forecast {format_seconds(round(eta.age_seconds))} ago" if eta.age_seconds >= 1 else ""
-        console.print(f"{_expect(view, eta)}, if nothing new arrives{aged}")
+        console.print(f"{_expect(view, eta, by_clock=by_clock)}, if work comes as it came lately{aged}")
 
 
-def _expect(view: View, eta: Eta) -> str:
+def _expect(view: View, eta: Eta, *, by_clock: bool) -> str:
     """By the clock while somebody conducts; else counted from when somebody goes on with it."""
 
     def when(at: float) -> str:
-        return clock(at) if view.writer is not None else format_seconds(round(max(0.0, at - view.at)))
+        return clock(at) if by_clock else format_seconds(round(max(0.0, at - view.at)))
 
     if eta.p50 is None:
         return f"not expected to start within {format_seconds(eta.horizon_seconds)}"
     p90 = f"{when(eta.p90)} (p90)" if eta.p90 is not None else "p90 not known"
-    later = "" if view.writer is not None else " after somebody goes on with it"
+    later = "" if by_clock else " after somebody goes on with it"
     return f"starts {when(eta.p50)} (p50), {p90}{later}"
 
 

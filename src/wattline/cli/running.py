@@ -15,6 +15,7 @@ from wattline.checks import Asking as PreflightAsking
 from wattline.checks import Preflight, preflight
 from wattline.cli.conductor import Conductor
 from wattline.cli.narrator import Narrator
+from wattline.cli.policy_in_force import Following, choose_policy
 from wattline.cli.session import Session, user
 from wattline.errors import RefusedError, UsageError
 from wattline.release import Bundle, bundle_source, describe_source
@@ -62,7 +63,7 @@ def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted
     """Check the pipeline and its surroundings, keep its source, and describe the run."""
     pipeline = read_pipeline(asking.pipeline)
     folder = asking.pipeline.resolve().parent
-    policy = session.policy_of(session.keep_policy(asking.policy or "default"))
+    policy = session.policy_of(choose_policy(session, asking.policy))
     exclude = [data.path for data in pipeline.data]
     if session.home.root.is_relative_to(folder):  # the state is no source, and its database not ours to open
         exclude.append(session.home.root.relative_to(folder).as_posix())
@@ -196,8 +197,7 @@ def _conduct(
     facility, policy = adopted.get("facility_sha256"), adopted.get("policy_sha256")
     if asking.facility or not facility or event is not None:
         facility = session.keep_facility(asking.facility or "lab")
-    if asking.policy or not policy or event is not None:
-        policy = session.keep_policy(asking.policy or "default")
+    policy = choose_policy(session, asking.policy, otherwise=None if event is not None else policy)
     conductor = Conductor(
         session,
         facility_digest=facility,
@@ -205,6 +205,7 @@ def _conduct(
         faults=_faults_of(session, documents),
         watcher=narrator,
         seed=asking.seed,
+        following=Following(session, policy) if asking.policy is None else None,
     )
     try:
         for run in conductor.state.runs.values():

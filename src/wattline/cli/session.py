@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from wattline import __version__
+from wattline.cli.excepting import trouble_of
 from wattline.control import Documents, StepRecord, refold
 from wattline.errors import UnavailableError
 from wattline.facility import Facility
@@ -32,6 +33,8 @@ from wattline.state import (
     Adopted,
     Asked,
     Event,
+    ExceptionAnswered,
+    ExceptionAsked,
     Noticed,
     Released,
     RunSubmitted,
@@ -46,7 +49,7 @@ from wattline.store.steps import read_steps
 LEASE_SECONDS = 60.0
 _MESSAGES_AT_ONCE = 1000
 # What another process may hand to the writer.
-_Message = RunSubmitted | Asked | Released
+_Message = RunSubmitted | Asked | Released | ExceptionAsked | ExceptionAnswered
 _NEEDED = frozenset({"pipeline", "bundle", "folder"})
 _MOST_AHEAD_SECONDS = 60.0
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -146,6 +149,8 @@ class Session:
         for message in messages:
             event = _read_message(message.payload)
             trouble = "cannot be read" if event is None else _trouble(event, time.time())
+            if isinstance(event, ExceptionAsked | ExceptionAnswered) and not trouble:
+                trouble = trouble_of(event, self.state, self.policy())
             if event is not None and not trouble:
                 found.append(event)
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from wattline.control.ports import Forecaster
 from wattline.errors import WattlineError
@@ -34,14 +34,20 @@ _STIRRING = (Adopted, RunSubmitted, AttemptStarted, AttemptEnded, Asked)
 class Outlook:
     """Asks a forecaster on a period; the loop takes what it says in as an event like any other."""
 
-    def __init__(self, forecaster: Forecaster, clock: Callable[[], float] = time.monotonic) -> None:
-        self._forecaster, self._clock = forecaster, clock
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        clock: Callable[[], float] = time.monotonic,
+        learn: Callable[[Sequence[Event]], None] = lambda _: None,
+    ) -> None:
+        self._forecaster, self._clock, self._learn = forecaster, clock, learn
         self._due_at = -math.inf
         self._rests_until = -math.inf
         self._stirred = True
 
-    def hear(self, events: Iterable[Event]) -> None:
-        """Note whether the queue is another than the one that was last looked at."""
+    def hear(self, events: Sequence[Event]) -> None:
+        """Note whether the queue is another than the one that was last looked at; let who learns learn."""
+        self._learn(events)
         self._stirred = self._stirred or any(isinstance(event, _STIRRING) for event in events)
 
     def look(self, state: State, policy: Policy, at: float) -> Forecasted | Noticed | None:

@@ -37,7 +37,7 @@ def refold(
 ) -> State | None:
     """The state after these steps, without deciding anything again; None where nothing was adopted yet."""
     for seq, record in steps:
-        state = _fold(state, seq, record, documents)
+        state = fold_step(state, seq, record, documents)
         if record.decided:
             state.settle(record.decision)
     return state
@@ -49,7 +49,7 @@ def replay(
     """Every difference in state or decision, in order. `policy` asks what another one would have decided."""
     state: State | None = None
     for seq, record in steps:
-        state = _fold(state, seq, record, documents)
+        state = fold_step(state, seq, record, documents)
         if record.digest and state.digest() != record.digest:
             yield Drift(seq=seq, at=state.at, what="state", recorded=record.digest, derived=state.digest())
         if not record.decided:
@@ -66,7 +66,8 @@ def replay(
             state.stuck.clear()  # what did not fit under the recorded policy is no memory of this one
 
 
-def _fold(state: State | None, seq: int, record: StepRecord, documents: Documents) -> State:
+def fold_step(state: State | None, seq: int, record: StepRecord, documents: Documents) -> State:
+    """The state after what a step took in, before what it decided; on another facility if it adopts one."""
     for event in record.events:
         if not isinstance(event, Adopted):
             continue

@@ -1,6 +1,5 @@
 """What to do: decide() = heed, respond, recall, admit; and explain() why."""
 
-from wattline.policy.admission import dominant, judge_request, without_meters
 from wattline.policy.decision import decide
 from wattline.policy.explanation import (
     Eta,
@@ -10,6 +9,7 @@ from wattline.policy.explanation import (
     explain,
     usage_alone,
 )
+from wattline.policy.judging import dominant, judge_request, without_meters
 from wattline.policy.relief import ladder_of
 
 __all__ = [

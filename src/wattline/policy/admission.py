@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
-import heapq
 from collections.abc import Collection
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from itertools import islice
 
 import msgspec
 
-from wattline.facility import Facility
+from wattline.policy.fairness import Fairness
+from wattline.policy.homing import home_of
+from wattline.policy.judging import changed, dominant, judge_request
+from wattline.policy.loosening import Loosened
 from wattline.policy.naming import next_action
-from wattline.policy.permission import allowed_models, allowed_regions, judge_permission, valid_exemptions
-from wattline.policy.placement import Choice, choose_place
-from wattline.policy.power import headroom_of
-from wattline.policy.rooms import Room, Rooms, limit_of_each
-from wattline.policy.shortfall import may_ever_fit
-from wattline.spec.policy import Policy
+from wattline.policy.permission import allowed_models, allowed_regions
+from wattline.policy.placement import Choice
+from wattline.policy.pools import compared_hours
+from wattline.policy.readiness import when_ready
+from wattline.policy.reserving import lost_at
+from wattline.policy.securing import (
+    Kept,
+    ask_to_make_way,
+    fill_in,
+    next_securing,
+    pools_kept,
+    reserve_for_overtaken,
+    sort_out,
+)
+from wattline.policy.shifting import Shift, is_held_back
+from wattline.policy.turns import Turns
+from wattline.policy.waiting_heads import start_fractions, start_on_cap
+from wattline.spec.policy import Policy, SchedulingClass
 from wattline.state import (
     Action,
     ActionKind,
-    Ending,
     Job,
     JobRequest,
+    JobState,
     Outcome,
-    Place,
-    Plant,
     Queue,
+    Reservation,
     Snapshot,
-    State,
     Verdict,
+    waiting_key,
     week_ends_at,
 )
 
 replace = msgspec.structs.replace
-
-_LONGEST_BACKOFF_SECONDS = 600.0
-_MOST_REMEMBERED = 100_000
-_MOST_DOUBLINGS = 30  # far beyond the longest backoff, and far below what a float holds
 
 
 class Admission(msgspec.Struct):
@@ -48,82 +55,193 @@ class Admission(msgspec.Struct):
     stuck: list[str] = msgspec.field(default_factory=list)
     unsure: list[str] = msgspec.field(default_factory=list)
     looks: list[float] = msgspec.field(default_factory=list)
+    reservations: list[Reservation] = msgspec.field(default_factory=list)
+    given_up: list[str] = msgspec.field(default_factory=list)
+    shift: Shift | None = None  # who is held back for better hours; None: nobody
 
 
-def admit(draft: Snapshot, policy: Policy) -> Admission:
-    """Go through the waiting jobs, the most urgent first; each that fits takes its place at once."""
-    admission = Admission()
-    loosened = _Loosened(draft, policy)
-    heads = []
-    for is_stuck, queue in draft.queues:
+def admit(
+    draft: Snapshot, policy: Policy, opened: Collection[int] = (), shift: Shift | None = None
+) -> Admission:
+    """Go through the waiting jobs, the most urgent first; each that fits takes its place at once.
+
+    Those who have a place reserved come before all others. In pools that were `opened`, caps were lowered to
+    make room.
+    """
+    admission = Admission(shift=shift)
+    standing: list[Reservation] = []
+    if draft.reservations:
+        standing, admission.given_up = sort_out(draft, policy)
+        opened = {*opened, *pools_kept(draft, admission.given_up)}
+    loosened = _loosened(draft, policy, opened)
+    fairness = Fairness(draft, policy) if policy.teams else None
+    kept = Kept(draft)
+    for reservation in standing:
+        _keep_reservation(draft, policy, reservation, loosened, kept, admission)
+    is_time = draft.at >= next_securing(draft.decided_at, policy)
+    if is_time and policy.sharing.patience is not None:
+        _reserve(draft, policy, fairness, kept, admission)
+    turns: Turns[_Head] = Turns(fairness.standing if fairness is not None else None)
+    for is_stuck, queue in draft.lines if fairness is not None else draft.queues:
         first = draft.jobs[queue[0][2]]
-        pools = loosened.pools(first.request) if is_stuck else None
-        if pools is not None and not pools:
+        if is_stuck and not loosened.may_fit(first.request):
             if first.past or policy.teams:
                 _look_again(draft, policy, queue, admission)
             continue
-        known = policy.classes.get(first.request.scheduling_class)
-        heads.append(_Head(-(known.priority if known else 0.0), queue, pools))
-    heapq.heapify(heads)
-    while heads:
-        head = heapq.heappop(heads)
+        _put_in_line(turns, policy, first, _Head(queue, is_stuck))
+    _go_through(draft, policy, turns, loosened, fairness, admission)
+    if kept.latest_start > draft.at:
+        queues = [queue for _, queue in draft.queues]
+        may_go = partial(_may_go, draft, policy, shift=shift)
+        admission.actions += fill_in(draft, policy, kept, queues, may_go)
+    if policy.preempts and draft.is_anybody_waiting:
+        admission.looks.append(next_securing(draft.at, policy))
+        if is_time or draft.has_newcomers:
+            _ask_to_make_way(draft, policy, fairness or Fairness(draft, policy), admission)
+    return admission
+
+
+def _go_through(
+    draft: Snapshot,
+    policy: Policy,
+    turns: Turns[_Head],
+    loosened: Loosened,
+    fairness: Fairness | None,
+    admission: Admission,
+) -> None:
+    failed: set[object] = set()  # shapes of which one was tried: those of other teams would fare no better
+    while (head := turns.next()) is not None:
         job = draft.job(head.queue[head.next][2])
-        if head.pools is not None and admission.actions:  # others may have taken what there was
-            head.pools = loosened.pools(job.request)
-            if not head.pools:
-                _look_again(draft, policy, head.queue, admission, head.next)
-                continue
+        if head.is_stuck and not loosened.may_fit(job.request):  # others may have taken what there was
+            _look_again(draft, policy, head.queue, admission, head.next)
+            continue
+        if fairness is not None and job.remainder.shape in failed:
+            continue
+        if _was_tried(draft, job.id, admission):
+            _next_in(draft, policy, head, turns)
+            continue
+        head.pools = loosened.pools(job.request) if head.is_stuck else None
         issued = len(admission.actions)
         if _admit_one(draft, policy, job, head, admission):
             for action in admission.actions[issued:]:
                 if action.place is not None:
-                    loosened.take(job.request, action.place)
-            head.next += 1
-            if head.next < len(head.queue):
-                heapq.heappush(heads, head)
-            elif draft.is_stuck(head.queue[0][2]):  # there may be room now, and nobody took it
-                admission.unsure.append(head.queue[0][2])
-    return admission
+                    loosened.take()
+                    if fairness is not None:
+                        fairness.take(job.request.project, job.request.gpus)
+            if not _next_in(draft, policy, head, turns) and draft.is_stuck(head.queue[0][2]):
+                admission.unsure.append(head.queue[0][2])  # there may be room now, and nobody took it
+        elif fairness is not None:
+            failed.add(job.remainder.shape)
 
 
-class _Loosened:
-    """Where shapes that are known to have fitted nowhere may fit now.
+def _next_in(draft: Snapshot, policy: Policy, head: _Head, turns: Turns[_Head]) -> bool:
+    """Put the next of a queue in line; False where there is none."""
+    head.next += 1
+    if head.next >= len(head.queue):
+        return False
+    _put_in_line(turns, policy, draft.jobs[head.queue[head.next][2]], head)
+    return True
 
-    Where nothing was loosened it is as it was; where there is less room than one needs it does not fit, and
-    will not before more is loosened.
-    """
 
-    __slots__ = ("_draft", "_headroom", "_known", "_pools", "_rooms")
+def _put_in_line(turns: Turns[_Head], policy: Policy, job: Job, head: _Head) -> None:
+    """Of those who came at once, whoever asks for most goes first: it has most to lose by a dear place."""
+    known = policy.classes.get(job.request.scheduling_class)
+    before_all = _before_all(known) if policy.teams else 0.0
+    after = -known.priority if known is not None else 0.0
+    urgent, since, name = head.queue[head.next]
+    gpu_hours = job.request.gpus * compared_hours(job.remainder)
+    turns.add(before_all, job.request.project, (after, urgent, since, -gpu_hours, name), head)
 
-    def __init__(self, draft: Snapshot, policy: Policy) -> None:
-        self._draft = draft
-        self._headroom = headroom_of(draft, policy.thresholds)
-        self._rooms = Rooms.of(draft, policy.thresholds)
-        self._pools = draft.loosened_pools(policy.thresholds.reading_max_age)
-        self._known: dict[float | None, dict[int, int]] = {}  # the biggest job that may fit, by pool
 
-    def pools(self, request: JobRequest) -> list[int]:
-        if not self._pools:
-            return []
-        each = limit_of_each(request)
-        known = self._known.get(each)
-        if known is None:
-            known = self._known[each] = {pool: self._room(request, pool).most for pool in self._pools}
-        gpus = request.gpus
-        if max(known.values()) < gpus:  # most shapes, most of the time
-            return []
-        return [pool for pool, most in known.items() if most >= gpus]
+_Rank = tuple[float, float, float]
 
-    def take(self, request: JobRequest, place: Place) -> None:
-        """A job took a place: elsewhere there is not more room than there was, and here there is less."""
-        plant = self._draft.plant
-        pool = plant.spots[plant.node_number[place.nodes[0][0]]].pool
-        known = self._known.get(limit_of_each(request))
-        if known is not None and pool in known:
-            known[pool] = min(known[pool], self._room(request, pool).most_above)
 
-    def _room(self, request: JobRequest, pool: int) -> Room:
-        return self._rooms.room(self._draft, self._headroom, request, pool)
+def _rank(job: Job, policy: Policy, fairness: Fairness | None) -> _Rank:
+    """Who goes first: classes by their priority; of teams the one that holds least, whatever its classes are,
+    but for those that may preempt."""
+    known = policy.classes.get(job.request.scheduling_class)
+    priority = known.priority if known is not None else 0.0
+    if fairness is None:
+        return 0.0, 0.0, -priority
+    return _before_all(known), fairness.standing(job.request.project), -priority
+
+
+def _before_all(known: SchedulingClass | None) -> float:
+    """Classes that may preempt go before all others, whatever their teams hold."""
+    return -known.priority if known is not None and known.preempts else 0.0
+
+
+def _was_tried(draft: Snapshot, job_id: str, admission: Admission) -> bool:
+    """Whether a job has a place reserved, and so came before all others."""
+    return job_id in draft.reservations and job_id not in admission.given_up
+
+
+def _keep_reservation(
+    draft: Snapshot,
+    policy: Policy,
+    reservation: Reservation,
+    loosened: Loosened,
+    kept: Kept,
+    admission: Admission,
+) -> None:
+    """Start what has a place reserved if it fits by now; else keep what is free of that place."""
+    job = draft.job(reservation.job)
+    head = _Head([waiting_key(job)], draft.is_stuck(job.id))
+    head.pools = loosened.pools(job.request) if head.is_stuck else None
+    if head.pools is None or head.pools:
+        _admit_one(draft, policy, job, head, admission)
+        loosened.take()
+    if draft.job(job.id).state is not JobState.WAITING:
+        loosened.open(pools_kept(draft, [job.id]))  # it may have found another place than the one kept
+        return
+    kept.lay(reservation)
+    _look_when_the_week_ends(draft, policy, job, admission)
+    ends_at = lost_at(reservation, policy)
+    if ends_at is not None:
+        admission.looks.append(ends_at)
+
+
+def _reserve(
+    draft: Snapshot, policy: Policy, fairness: Fairness | None, kept: Kept, admission: Admission
+) -> None:
+    """Keep a place from now on for whoever was overtaken for too long; before others take what is free."""
+    in_line = _in_line(draft, policy, fairness, admission.shift)
+    for reservation in reserve_for_overtaken(draft, policy, in_line, admission.looks):
+        kept.lay(reservation)
+        admission.reservations.append(reservation)
+
+
+def _ask_to_make_way(draft: Snapshot, policy: Policy, fairness: Fairness, admission: Admission) -> None:
+    in_line = _in_line(draft, policy, fairness, admission.shift)
+    for reservation, actions in ask_to_make_way(draft, policy, fairness, in_line):
+        admission.actions += actions
+        admission.reservations.append(reservation)
+
+
+def _in_line(draft: Snapshot, policy: Policy, fairness: Fairness | None, shift: Shift | None) -> list[Job]:
+    """The first of each queue that still waits and has nothing reserved, in the order in which they go."""
+
+    fairness = fairness if policy.teams else None
+
+    def rank(job: Job) -> tuple[_Rank, tuple[float, float, str]]:
+        return _rank(job, policy, fairness), waiting_key(job)
+
+    lines = draft.queues if fairness is None else draft.lines
+    first = [draft.job(queue[0][2]) for _, queue in lines]
+    waiting = [job for job in first if job.state is JobState.WAITING and job.id not in draft.reservations]
+    return sorted([job for job in waiting if _may_go(draft, policy, job, shift)], key=rank)
+
+
+def _may_go(draft: Snapshot, policy: Policy, job: Job, shift: Shift | None) -> bool:
+    """Whether a job wants to start now: it is not waiting after a failure, nor held for better hours."""
+    return when_ready(job, policy) <= draft.at and (shift is None or shift.judge(job) is None)
+
+
+def _loosened(draft: Snapshot, policy: Policy, opened: Collection[int]) -> Loosened:
+    """Where something has more room than at the last decision, or was opened in this one."""
+    fraction = start_fractions(draft, policy)[-1] if policy.power_sharing.is_on else 1.0
+    pools = draft.loosened_pools(policy.thresholds.reading_max_age)
+    return Loosened(draft, policy, sorted({*pools, *opened}) if opened else pools, fraction)
 
 
 _Bounds = tuple[frozenset[str] | None, tuple[str, ...] | None]  # models, regions
@@ -132,102 +250,19 @@ _Bounds = tuple[frozenset[str] | None, tuple[str, ...] | None]  # models, region
 class _Head(msgspec.Struct):
     """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
 
-    class_priority: float
     queue: Queue
-    pools: list[int] | None  # all that needs to be looked at; None: all there is
+    is_stuck: bool  # its shape is known to have fitted nowhere
+    pools: list[int] | None = None  # all that needs to be looked at; None: all there is
     next: int = 0
     # By project, the shortest it has no budget for.
     broke: dict[str, float] = msgspec.field(default_factory=dict)
     # Models and regions that a team is bound to, none to be had.
     without: set[_Bounds] = msgspec.field(default_factory=set)
 
-    def __lt__(self, other: _Head) -> bool:
-        mine, theirs = self.queue[self.next], other.queue[other.next]
-        return (self.class_priority, mine) < (other.class_priority, theirs)
-
-
-def judge_request(
-    draft: Snapshot,
-    policy: Policy,
-    request: JobRequest,
-    near: str | None,
-    only: Collection[int] | None = None,
-) -> Choice:
-    """All that is asked of a job before it starts: permission first, then a place.
-
-    Something that could not fit an empty facility either is refused, never queued.
-    """
-    permission = judge_permission(draft, request, policy)
-    if not all(verdict.allows for verdict in permission):
-        return Choice(None, tuple(permission))
-    choice = choose_place(draft, policy, request, near=near, only=only)
-    if choice.place is None and only is None:
-        never = _judge_ever(draft, policy, request)
-        if never:
-            return Choice(None, (*permission, *never))
-    return Choice(choice.place, (*permission, *choice.verdicts)) if permission else choice
-
-
-def _judge_ever(draft: Snapshot, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
-    """Why a job would not fit an empty facility either; nothing where it would."""
-    empty = empty_facility(draft.plant)
-    asked = (request.project, request.max_duration_seconds, request.shape) if policy.teams else request.shape
-    snapshot = empty.snapshot
-    if policy.exemptions:  # they end
-        snapshot = Snapshot(empty.state, draft.at)
-        asked = (asked, tuple(valid_exemptions(draft, request, policy)))
-    known = empty.ever.get(asked)
-    if known is None or known[0] is not policy:
-        ever = choose_place(snapshot, policy, request)
-        never: tuple[Verdict, ...] = ()
-        if ever.place is None and not may_ever_fit(snapshot, policy, request, ever.verdicts):
-            never = tuple(
-                verdict
-                if verdict.allows
-                else replace(verdict, outcome=Outcome.REFUSE, change=_would_help(verdict))
-                for verdict in ever.verdicts
-            )
-        if len(empty.ever) >= _MOST_REMEMBERED:
-            empty.ever.clear()
-        known = empty.ever[asked] = (policy, never)
-    return known[1]
-
-
-def _would_help(verdict: Verdict) -> str:
-    """What to change about something that no waiting will mend."""
-    wrong_place = verdict.rule in ("residency", "instance.type")
-    return verdict.change if wrong_place else "ask for less"
-
-
-def dominant(verdicts: tuple[Verdict, ...]) -> Verdict | None:
-    """The one reason to name: a refusal before a wait, and the larger shortfall before the smaller."""
-    against = [verdict for verdict in verdicts if not verdict.allows]
-    if not against:
-        return None
-
-    def weight(verdict: Verdict) -> tuple[bool, float]:
-        short = verdict.short_by
-        asked = next((value for name, value in verdict.numbers.items() if name.startswith("asked_")), 0.0)
-        relative = short[0] / asked if short is not None and asked else 0.0
-        return (verdict.outcome is Outcome.REFUSE, relative)
-
-    return max(against, key=weight)
-
-
-def home_of(draft: Snapshot, job: Job) -> str | None:
-    """The site a job would rather be at: its checkpoint's, else that of the phase before it."""
-    if job.saved is not None:
-        return job.saved.site
-    for earlier in job.request.after:
-        before = draft.jobs.get(earlier)
-        if before is not None and before.place is not None:
-            return before.place.site
-    return None
-
 
 def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission: Admission) -> bool:
     """Start a job, or say why not. False when others of its shape need not be tried."""
-    ready_at = _ready_at(job, policy)
+    ready_at = when_ready(job, policy)
     if draft.at < ready_at:
         admission.looks.append(ready_at)
         return True
@@ -237,12 +272,21 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     bound = _bounds_of(job.request, policy)
     if bound is not None and bound in head.without:
         return True
-    choice = judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
+    held = admission.shift.judge(job) if admission.shift is not None else None
+    if held is not None and is_held_back(job):  # that it would fit was seen before
+        _hold_back(job, held, admission)
+        return True
+    choice, fraction = _judge_at_best(draft, policy, job, head, admission.shift), 1.0
+    if choice.place is None and policy.power_sharing.is_on:
+        choice, fraction = start_on_cap(draft, policy, job, choice, home_of(draft, job), head.pools)
     verdicts = tuple(
         [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
     )
+    if choice.place is not None and held is not None:
+        _hold_back(job, held, admission)
+        return True
     if choice.place is not None:
-        action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
+        action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
         draft.issue(action)
         admission.actions.append(action)
         admission.verdicts += verdicts
@@ -257,6 +301,8 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     if reason is not None:  # otherwise a part was looked at again, and it is as it was
         if head.pools is None and changed(job, verdicts):  # what was seen of a part tells nothing new
             admission.verdicts += verdicts
+        if reason.rule.startswith("class."):  # none of its class is better off
+            return False
         if not _is_about_place(verdicts):  # rules and quotas speak of more than the shape
             if not reason.rule.startswith("rule."):
                 head.broke[project] = seconds
@@ -266,6 +312,25 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
         return True
     admission.stuck.append(job.id)
     return False
+
+
+def _judge_at_best(draft: Snapshot, policy: Policy, job: Job, head: _Head, shift: Shift | None) -> Choice:
+    """A place where this hour is best; anywhere, where nobody asks for that or there is none."""
+    best = shift.best_pools(job) if shift is not None else None
+    if best is not None:
+        only = best if head.pools is None else [pool for pool in head.pools if pool in best]
+        choice = judge_request(draft, policy, job.remainder, home_of(draft, job), only) if only else None
+        if choice is not None and choice.place is not None:
+            return choice
+    return judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
+
+
+def _hold_back(job: Job, held: Verdict, admission: Admission) -> None:
+    """Let a job that would fit wait for better hours, and look again when the next one begins."""
+    assert admission.shift is not None
+    admission.looks.append(admission.shift.next_hour_at)
+    if changed(job, (held,)):
+        admission.verdicts.append(held)
 
 
 def _bounds_of(request: JobRequest, policy: Policy) -> _Bounds | None:
@@ -289,7 +354,9 @@ def _look_again(draft: Snapshot, policy: Policy, queue: Queue, admission: Admiss
     waits: list[float] = []
     for _, _, job_id in islice(queue, first, None):
         job = draft.jobs[job_id]
-        ready_at = _ready_at(job, policy)
+        if draft.reservations and _was_tried(draft, job_id, admission):
+            continue
+        ready_at = when_ready(job, policy)
         if ready_at <= draft.at:
             admission.looks += waits
             _look_when_the_week_ends(draft, policy, job, admission)
@@ -303,58 +370,5 @@ def _look_when_the_week_ends(draft: Snapshot, policy: Policy, job: Job, admissio
         admission.looks.append(week_ends_at(draft.at))
 
 
-def changed(job: Job, verdicts: tuple[Verdict, ...]) -> bool:
-    """Whether these say something else than the last that were kept; numbers alone are no news."""
-
-    def gist(of: tuple[Verdict, ...]) -> list[tuple[str, str, str, str]]:
-        return [(verdict.rule, verdict.subject, verdict.outcome, verdict.say) for verdict in of]
-
-    return gist(job.verdicts) != gist(verdicts)
-
-
 def _because(verdict: Verdict) -> str:
     return f"{verdict.sentence()}; {verdict.change}" if verdict.change else verdict.sentence()
-
-
-def _ready_at(job: Job, policy: Policy) -> float:
-    """A job that failed by its own doing waits longer each time; so does one that is lost again and again."""
-    if not job.past:
-        return 0.0
-    times = max(job.restarts, _lost_soon(job) - 1)
-    if times <= 0 or job.resumed_at >= job.since:  # a person who wants it to go on need not wait
-        return 0.0
-    first = policy.thresholds.restart_backoff
-    doubled = first * 2.0 ** min(times - 1, _MOST_DOUBLINGS)
-    return job.since + min(doubled, max(first, _LONGEST_BACKOFF_SECONDS))
-
-
-def _lost_soon(job: Job) -> int:
-    """How many attempts in a row, up to the last, were lost before they had run for long."""
-    lost = 0
-    for past in reversed(job.past):
-        ran_seconds = 0.0 if past.began_at is None else past.ended_at - past.began_at
-        if past.ending is not Ending.LOST or ran_seconds > _LONGEST_BACKOFF_SECONDS:
-            break
-        lost += 1
-    return lost
-
-
-@dataclass(frozen=True, slots=True)
-class Empty:
-    """The same facility with nothing running and nothing broken, and what it was asked before."""
-
-    state: State
-    snapshot: Snapshot
-    ever: dict[object, tuple[Policy, tuple[Verdict, ...]]]
-
-
-def without_meters(facility: Facility) -> Facility:
-    """The same with no meter that could be silent: with nothing running there is nothing to read."""
-    sites = tuple([dataclasses.replace(site, telemetry="none") for site in facility.sites])
-    return dataclasses.replace(facility, sites=sites)
-
-
-@lru_cache(maxsize=8)
-def empty_facility(plant: Plant) -> Empty:
-    state = State(without_meters(plant.facility))
-    return Empty(state, Snapshot(state, 0.0), {})

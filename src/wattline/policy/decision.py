@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from wattline.policy.admission import admit
+from wattline.policy.appetite import LATE_SECONDS
 from wattline.policy.attention import next_unread_at
+from wattline.policy.enforcing import NOTHING_ENFORCED, enforce
 from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
+from wattline.policy.sharing_power import NOTHING_SHARED, share_power
+from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
 
@@ -14,7 +18,8 @@ _MOST_TRIES = 3
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """Heed people, ask again what was not answered, relieve pressure, bring back, admit: in this order.
+    """Heed people, ask again what was not answered, enforce rules, relieve pressure, share power, shift,
+    bring back, admit: in this order.
 
     Relief comes before admission so that nothing starts on headroom that is about to be needed.
     """
@@ -22,18 +27,36 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     draft = snapshot.copy()
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
+    enforced = enforce(draft, policy) if policy.enforces else NOTHING_ENFORCED
     response = respond(draft, policy)
+    shared = NOTHING_SHARED
+    if policy.power_sharing.is_on:
+        shared = share_power(draft, policy, {action.job for action in response.actions})
+    shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
     recalled = recall(draft, policy)
-    admission = admit(draft, policy)
+    admission = admit(draft, policy, shared.opened, shifted.shift)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
-    looks = [*deadlines, *refused.values(), *response.looks, *recalled.looks, *admission.looks]
-    actions = (*heeded, *repeated, *response.actions, *recalled.actions, *admission.actions)
+    looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
+    looks += (*shifted.looks, *recalled.looks, *admission.looks)
+    if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
+        looks.append(snapshot.at + LATE_SECONDS)
+    actions = (*heeded, *repeated, *enforced.actions, *response.actions, *shared.actions)
+    actions += (*shifted.actions, *recalled.actions, *admission.actions)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
         actions=actions,
-        verdicts=(*response.verdicts, *recalled.verdicts, *admission.verdicts),
+        verdicts=(
+            *enforced.verdicts,
+            *response.verdicts,
+            *shared.verdicts,
+            *shifted.verdicts,
+            *recalled.verdicts,
+            *admission.verdicts,
+        ),
         stuck=tuple(admission.stuck),
+        reservations=tuple(admission.reservations),
+        given_up=tuple(admission.given_up),
         unsure=tuple(admission.unsure),
         eased=(*response.eased, *recalled.eased),
         pressed=(*response.pressed, *recalled.pressed),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 
 from wattline.policy.heat import is_at_limit
 from wattline.policy.power import Headroom
+from wattline.policy.rooms import Room
 from wattline.spec.pipeline import Locality
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, ResourceKind, Snapshot, peak_watts_on
@@ -28,37 +28,66 @@ class Spread:
     power_fraction: float = 1.0
     _loads: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # by bay
     _resting: dict[int, bool] = field(default_factory=dict)  # by cooling: too hot even at rest
+    _hot: dict[int, bool] = field(default_factory=dict)  # by node that is read
 
     def domains(self, pool: int) -> list[list[int]]:
         """Nodes with free GPUs, fullest free first, that are near each other and have enough together."""
-        snapshot, found = self.snapshot, dict[str, list[int]]()
-        by_free = [
-            snapshot.nodes_with(pool, free) for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1)
-        ]
-        if self.request.locality in _NEAR:
-            for node in chain.from_iterable(by_free):
-                found.setdefault(self._domain(node), []).append(node)
-        else:
-            found[""] = list(chain.from_iterable(by_free))
-        enough = self.request.gpus
+        snapshot, found, enough = self.snapshot, dict[str, list[int]](), self.request.gpus
+        if self.request.locality not in _NEAR:
+            return [list(self._free(pool))] if snapshot.free_in(pool) >= enough else []
+        for node in self._free(pool):
+            found.setdefault(self._domain(node), []).append(node)
         domains = [nodes for nodes in found.values() if sum(map(snapshot.gpus_free, nodes)) >= enough]
         return sorted(domains, key=min)
 
-    def places(self, pool: int, *, carried: bool) -> Iterator[tuple[tuple[int, int], ...]]:
+    def places(self, pool: int, room: Room | None) -> Iterator[tuple[tuple[int, int], ...]]:
         """One arrangement in each domain: few nodes, of which few are shared.
 
-        It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, or is
-        known not to be `carried`, the arrangement is one that shows what is short.
+        It keeps below every cap and off nodes that are too hot where that can be done; where it cannot, or
+        there is known to be no `room`, the arrangement is one that shows what is short.
         """
-        for nodes in self.domains(pool):
+        if room is None and self.request.locality not in _NEAR:
+            domains = [self._first_free(pool)] if self.snapshot.free_in(pool) >= self.request.gpus else []
+        else:
+            domains = self.domains(pool)
+        for nodes in domains:
             taken = dict[int, int]()
-            if carried:
-                cool = [node for node in nodes if not self._is_at_limit(node)]
-                taken = self._fill(cool, _Room(spread=self))
+            if room is not None:
+                taken = self._fill(self._carried(nodes, room), _Left(spread=self))
             if not taken:
                 taken = self._fill(nodes, None)
             if len(taken) > 1:
                 yield tuple(taken.items())
+
+    def _free(self, pool: int) -> Iterator[int]:
+        """Nodes with free GPUs, fullest free first."""
+        snapshot = self.snapshot
+        for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1):
+            yield from snapshot.nodes_with(pool, free)
+
+    def _first_free(self, pool: int) -> list[int]:
+        """As many of them as hold the job, with one that has the CPUs it needs."""
+        snapshot, nodes, gpus, has_cpus = self.snapshot, list[int](), 0, False
+        for node in self._free(pool):
+            nodes.append(node)
+            gpus += snapshot.gpus_free(node)
+            has_cpus = has_cpus or snapshot.cpus_free(node) >= self.request.cpus
+            if has_cpus and gpus >= self.request.gpus:
+                break
+        return nodes
+
+    def _carried(self, nodes: list[int], room: Room) -> list[int]:
+        """Those on whose rack at least one GPU more is carried."""
+        spots, known = self.snapshot.plant.spots, dict[int, bool]()
+        found = []
+        for node in nodes:
+            bay = spots[node].bay
+            carries = known.get(bay)
+            if carries is None:
+                carries = known[bay] = room.carries(bay)
+            if carries:
+                found.append(node)
+        return found
 
     def may_be_carried(self, pools: Iterable[int], short: Collection[str]) -> bool:
         """Whether an arrangement that was not tried might do: not if all caps together are too small.
@@ -87,7 +116,10 @@ class Spread:
 
     def _is_at_limit(self, node: int) -> bool:
         if node in self.snapshot.conditions.node_celsius:
-            return is_at_limit(self.snapshot, self.request, node, self.thresholds)
+            hot = self._hot.get(node)
+            if hot is None:
+                hot = self._hot[node] = is_at_limit(self.snapshot, self.request, node, self.thresholds)
+            return hot
         # Where nobody reads them, all that are cooled alike count as resting alike.
         cooling = self.snapshot.plant.bays[self.snapshot.plant.spots[node].bay].cooling
         known = self._resting.get(cooling)
@@ -96,14 +128,17 @@ class Spread:
             self._resting[cooling] = known
         return known
 
-    def _fill(self, nodes: list[int], room: _Room | None) -> dict[int, int]:
+    def _fill(self, nodes: list[int], room: _Left | None) -> dict[int, int]:
         """GPUs by node, whole nodes before parts of them; none where there are too few."""
         snapshot = self.snapshot
         left = self.request.gpus
 
         def fits(node: int) -> int:
             wanted = min(left, snapshot.gpus_free(node))
-            return wanted if room is None else room.carries(node, wanted)
+            if room is None:
+                return wanted
+            able = room.carries(node, wanted)
+            return 0 if able and self._is_at_limit(node) else able
 
         # The first node carries the job's CPUs.
         first, most = None, 0
@@ -152,7 +187,7 @@ class Spread:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Room:
+class _Left:
     """What is left above the nodes while a gang takes of it."""
 
     spread: Spread

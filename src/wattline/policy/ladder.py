@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from wattline.policy.admission import changed
 from wattline.policy.attention import choose_attention
+from wattline.policy.judging import changed
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.power import judge_amount, usable

@@ -14,6 +14,7 @@ def next_action(
     rung: int | None = None,
     lost_gpu_seconds: float = 0.0,
     because: str = "",
+    yields: bool = False,
     lost: bool = False,
 ) -> Action:
     """The next action for a job. Beginning again is a new attempt; all else concerns the present one."""
@@ -29,5 +30,6 @@ def next_action(
         rung=rung,
         lost_gpu_seconds=lost_gpu_seconds,
         because=because,
+        yields=yields,
         lost=lost,
     )

@@ -7,13 +7,12 @@ from operator import attrgetter
 
 import msgspec
 
+from wattline.policy.exceptions import QUANTITIES, granted, limit_of, say_allowed, standing_exceptions
 from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
-from wattline.spec.policy import Exemption, Mode, Policy
+from wattline.spec.policy import Mode, Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
 from wattline.state.account import promise_of
 from wattline.units import format_seconds
-
-_QUANTITIES = (("gpu_hours", "gpu_hours"), ("usd", "usd"), ("kwh", "kwh"), ("kg_co2e", "kg"))
 
 
 def judge_permission(snapshot: Snapshot, request: JobRequest, policy: Policy) -> list[Verdict]:
@@ -43,27 +42,41 @@ def _exempt(
 
     Not of instance types and regions: where a job may be put is no matter of time.
     """
-    if not policy.exemptions:
+    if not policy.exemptions and not snapshot.exceptions:
         return verdicts
-    valid = valid_exemptions(snapshot, request, policy)
+    waived = waived_rules(snapshot, request, policy)
     found = []
     for verdict in verdicts:
-        exemption = valid.get(verdict.rule.removeprefix("rule.")) or valid.get(verdict.rule)
-        if exemption is not None and not verdict.allows and verdict.rule not in _ABOUT_PLACES:
-            say = f"exempt until {exemption.until:%Y-%m-%d}, approved by {exemption.approved_by}: "
-            said = say + exemption.because
+        said = waived.get(verdict.rule.removeprefix("rule.")) or waived.get(verdict.rule)
+        if said is not None and not verdict.allows and verdict.rule not in _ABOUT_PLACES:
             verdict = msgspec.structs.replace(verdict, outcome=Outcome.WARN, say=said, change="")
         found.append(verdict)
     return found
 
 
-def valid_exemptions(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, Exemption]:
-    """By rule, those of a job's project that have not ended."""
-    return {
-        exemption.rule: exemption
-        for exemption in policy.exemptions
-        if exemption.project == request.project and snapshot.at < exemption.until.timestamp()
+def waived_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, str]:
+    """By rule that does not hold for a job's project now, who said so: in the policy, or by an answer."""
+    waived = {
+        exception.rule: say_allowed((exception,))
+        for exception in standing_exceptions(snapshot, request.project)
+        if not exception.amount
     }
+    for exemption in policy.exemptions:
+        if exemption.project == request.project and snapshot.at < exemption.until.timestamp():
+            waived[exemption.rule] = (
+                f"exempt until {exemption.until:%Y-%m-%d}, approved by {exemption.approved_by}: "
+                f"{exemption.because}"
+            )
+    return waived
+
+
+def exempt_by(snapshot: Snapshot, request: JobRequest, policy: Policy) -> tuple[str, ...]:
+    """All that is allowed to a job's project beyond the rules: with the same, it is judged the same."""
+    standing = standing_exceptions(snapshot, request.project)
+    return (
+        *waived_rules(snapshot, request, policy),
+        *[exception.id for exception in standing if exception.amount],
+    )
 
 
 _ABOUT_PLACES = ("instance.type", "residency.team")
@@ -101,15 +114,20 @@ def judge_budget(
     own = Usage() if job is None else job.promise
     committed = snapshot.account(request.project).committed_besides(own)
     verdicts = []
-    for name, unit in _QUANTITIES:
+    for name, unit, rule in QUANTITIES:
         limit = getattr(team.quota, name)
         if limit is None:
             continue
-        rule = "quota.gpu_hours" if name == "gpu_hours" else f"budget.{name}"
-        asked, left = getattr(promise, name), max(0.0, limit - getattr(committed, name))
-        numbers = {f"asked_{unit}": asked, f"left_{unit}": left, f"limit_{unit}": limit}
+        grants = granted(snapshot, request.project, rule)
+        asked, taken = getattr(promise, name), getattr(committed, name)
+        most = limit + sum(exception.amount for exception in grants)
+        left = max(0.0, most - taken)
+        numbers = {f"asked_{unit}": asked, f"left_{unit}": left, f"limit_{unit}": most}
         if asked <= left:
-            verdicts.append(Verdict.allow(rule, request.project, **numbers))
+            verdict = Verdict.allow(rule, request.project, **numbers)
+            if asked > limit - taken and grants:  # without them it would not start
+                verdict = msgspec.structs.replace(verdict, outcome=Outcome.WARN, say=say_allowed(grants))
+            verdicts.append(verdict)
             continue
         numbers[f"short_by_{unit}"] = asked - left
         if team.limit == "soft":
@@ -289,7 +307,6 @@ def _rule(snapshot: Snapshot, request: JobRequest, policy: Policy) -> tuple[Ruli
 def rule_values(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, object]:
     """What a rule's `when` may speak of."""
     committed = snapshot.account(request.project).committed
-    team = policy.teams.get(request.project)
     return {
         "job": {
             "gpus": request.gpus,
@@ -307,8 +324,8 @@ def rule_values(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict
             "approved": request.approved,
         },
         "team": {
-            f"{name}_left": _left(getattr(team.quota, name) if team else None, committed, name)
-            for name, _ in _QUANTITIES
+            f"{name}_left": _left(limit_of(snapshot, policy, request.project, name), committed, name)
+            for name, _, _ in QUANTITIES
         },
     }
 

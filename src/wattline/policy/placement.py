@@ -14,13 +14,15 @@ import msgspec
 
 from wattline.policy.gang import ONE_NODE, Spread
 from wattline.policy.heat import Coolness, judge_heat
+from wattline.policy.objective import place_score, transfer_score
 from wattline.policy.permission import judge_budget
 from wattline.policy.pools import compared_hours, pools_for, transfer_usd
 from wattline.policy.power import UNITS, Headroom, headroom_of, judge_claim
-from wattline.policy.rooms import Room, Rooms
+from wattline.policy.roomiest import Roomiest, carriers
+from wattline.policy.rooms import Room, Rooms, zone_spans
 from wattline.policy.shortfall import distance, judge_existence
 from wattline.spec.policy import Policy
-from wattline.state import Claim, JobRequest, Place, Snapshot, Verdict, claim_of
+from wattline.state import Claim, JobRequest, Place, Snapshot, Verdict, claim_of, peak_watts_on
 from wattline.state.claim import saving_of, taking_of
 
 # Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
@@ -69,10 +71,12 @@ def choose_place(
         tried = search.weigh_single(pool, cost, room)
         # A job that fits on one node is not spread over several.
         # Where nothing fits, that is worked out in full: nobody has to look here again until it changes.
-        if not tried and request.gpus <= room.sums()[1] and spreads:
-            search.weigh_gangs(pool, cost, carried=True)
-        elif not tried and request.gpus > room.most:
-            search.note_full(pool)
+        if not tried:
+            spread = request.gpus > 1 and room.spreads(request.gpus)
+            if spread and spreads:
+                search.weigh_gangs(pool, cost, room)
+            elif not spread and not room.fits(request.gpus):
+                search.note_full(pool)
         fitting += tried
     if search.best:
         place = search.place(search.best)
@@ -83,10 +87,22 @@ def choose_place(
     for _, pool in pools[:_MOST_EXPLAINED]:
         search.look_for_closest(pool)
         if spreads and snapshot.free_in(pool) >= request.gpus:
-            search.weigh_gangs(pool, 0.0, carried=False)
+            search.weigh_gangs(pool, 0.0, None)
     if search.closest:
         return Choice(None, search.judge(search.place(search.closest)))
     return Choice(None, (judge_existence(snapshot, policy, request, sites),))
+
+
+def score_place(snapshot: Snapshot, policy: Policy, request: JobRequest, place: Place) -> float | None:
+    """What a place scores if nothing else is decided; None where the job does not fit there."""
+    search = _Search(snapshot, policy, request, 1.0, None)
+    plant = snapshot.plant
+    nodes = tuple([(plant.node_number[name], gpus) for name, gpus in place.nodes])
+    pool = plant.spots[nodes[0][0]].pool
+    costs = [each for each, known in pools_for(plant, policy, request) if known == pool]
+    if not costs or not search.weigh(nodes, costs[0] * compared_hours(request)):
+        return None
+    return search.best_score
 
 
 class _Search:
@@ -154,17 +170,23 @@ class _Search:
         if room.is_full(gpus) or not self._carries(saving_of(request, plant.pools[pool][0], plant)):
             return 0
         cost += self._transfer_cost(pool)
-        fitting = 0
+        fitting, spans = 0, zone_spans(plant)
+        fits_in: dict[int, bool] = {}  # by zone
         for leftover, nodes in enumerate(snapshot.nodes_by_free(pool)[gpus:]):
             position = 0
             while position < len(nodes):
                 node = nodes[position]
                 number = spots[node].bay
                 bay = bays[number]
+                fits = fits_in.get(bay.zone)
+                if fits is None:
+                    fits = fits_in[bay.zone] = room.fits_in(bay.zone, gpus)
+                if not fits:
+                    position = bisect_left(nodes, spans[number], position)
+                    continue
                 # Nodes of one bay with as much free fit or fail alike, but for their own heat and CPUs.
                 next_position = bisect_left(nodes, bay.ends_before, position)
-                above, above_watts = room.above(bay.zone)
-                if above < gpus or room.rack(number) < gpus:
+                if room.rack(number) < gpus:
                     position = next_position
                     continue
                 position += 1
@@ -177,7 +199,7 @@ class _Search:
                     if not self._look_closer(((node, gpus),), cost, leftover):
                         continue
                 else:
-                    left = min(above_watts, headroom[bay.rack_resource]) - amount
+                    left = min(room.above_watts(bay.zone), headroom[bay.rack_resource]) - amount
                     self._note_best(((node, gpus),), cost, warmth, left, leftover)
                 position = next_position
                 fitting += 1
@@ -185,56 +207,52 @@ class _Search:
                     return fitting
         return fitting
 
-    def weigh_gangs(self, pool: int, cost: float, *, carried: bool) -> None:
+    def weigh_gangs(self, pool: int, cost: float, room: Room | None) -> None:
         """Weigh arrangements over several nodes; where none is carried, those that show what is short."""
-        snapshot, request, plant = self._snapshot, self._request, self._snapshot.plant
         spread = Spread(
-            snapshot=snapshot,
+            snapshot=self._snapshot,
             thresholds=self._policy.thresholds,
-            request=request,
+            request=self._request,
             power_fraction=self._power_fraction,
             headroom=self._headroom,
         )
         tried = 0
-        for nodes in spread.places(pool, carried=carried):
-            claim = claim_of(request, self.place(nodes), plant, self._power_fraction)
-            if not self._carries(claim.amounts):
-                self._note_closest(nodes, self._missing(claim.amounts))
-                continue
-            warmth = self._warmth(claim)
-            leftover = sum([snapshot.gpus_free(node) - gpus for node, gpus in nodes])
-            total = cost + self._transfer_cost(pool)
-            if warmth is None or self._is_team:
-                tried += self._look_closer(nodes, total, leftover)
-            else:
-                left = self._least_watts(claim)
-                self._note_best(nodes, total, warmth, left, leftover)
-                tried += 1
+        for nodes in spread.places(pool, room):
+            tried += self.weigh(nodes, cost + self._transfer_cost(pool))
             if tried >= _ENOUGH:
                 return
+
+    def weigh(self, nodes: Nodes, cost: float) -> bool:
+        """Weigh one arrangement; whether it fits."""
+        snapshot = self._snapshot
+        claim = claim_of(self._request, self.place(nodes), snapshot.plant, self._power_fraction)
+        if not self._carries(claim.amounts):
+            self._note_closest(nodes, self._missing(claim.amounts))
+            return False
+        warmth = self._warmth(claim)
+        leftover = sum([snapshot.gpus_free(node) - gpus for node, gpus in nodes])
+        if warmth is None or self._is_team:
+            return self._look_closer(nodes, cost, leftover)
+        self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover)
+        return True
 
     def look_for_closest(self, pool: int) -> None:
         """Weigh the roomiest rack of each zone: what came closest says what a job waits for."""
         snapshot, request, plant = self._snapshot, self._request, self._snapshot.plant
-        roomiest: dict[int, tuple[float, int]] = {}
-        for nodes in snapshot.nodes_by_free(pool)[request.gpus :]:
-            position = 0
-            while position < len(nodes):
-                node = nodes[position]
-                bay = plant.bays[plant.spots[node].bay]
-                position += 1
-                if snapshot.cpus_free(node) < request.cpus:
-                    continue
-                position = bisect_left(nodes, bay.ends_before, position)
-                left = self._headroom[bay.rack_resource]
-                if bay.zone not in roomiest or left > roomiest[bay.zone][0]:
-                    roomiest[bay.zone] = (left, node)
-        for _, node in roomiest.values():
-            claim = claim_of(request, self.place(((node, request.gpus),)), plant, self._power_fraction)
-            if self._carries(claim.amounts):
-                self._look_closer(((node, request.gpus),), 0.0, 0)
+        gpus, headroom, by_bay = request.gpus, self._headroom, carriers(plant)
+        saving = saving_of(request, plant.pools[pool][0], plant)
+        roomiest = Roomiest.of(snapshot, self._policy.thresholds)
+        for node in roomiest.nodes(snapshot, headroom, request, pool):
+            spot = plant.spots[node]
+            device = spot.node.device
+            peak = peak_watts_on(request, plant, node, gpus, self._power_fraction)
+            watts = max(0.0, peak - gpus * (device.idle_watts if device else 0.0))
+            amounts = [(one, math.ceil(watts * share)) for one, share in by_bay[spot.bay]]
+            missing = self._missing(sorted(amounts + saving) if saving else amounts)
+            if missing > 0.0:
+                self._note_closest(((node, gpus),), missing)
             else:
-                self._note_closest(((node, request.gpus),), self._missing(claim.amounts))
+                self._look_closer(((node, gpus),), 0.0, 0)
 
     def place(self, nodes: Nodes) -> Place:
         spots = self._snapshot.plant.spots
@@ -281,7 +299,7 @@ class _Search:
         site = self._snapshot.plant.pools[pool][0]
         if self._near is None or site == self._near:
             return 0.0
-        return self._policy.weights.cost * transfer_usd(self._snapshot, self._near, site) + 1e-6
+        return transfer_score(self._policy.weights, transfer_usd(self._snapshot, self._near, site))
 
     def _look_closer(self, nodes: Nodes, cost: float, leftover: int) -> bool:
         """Heat that may come later, and budgets, are judged in full."""
@@ -312,16 +330,15 @@ class _Search:
         return warmth
 
     def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> None:
-        """Dollars and kilograms, plus mild preferences for cool, roomy and tightly packed places."""
         weights = self._policy.weights
-        score = (
-            cost
-            + weights.heat * warmth
-            + weights.power / (1.0 + least_watts / 1000.0)
-            + weights.fragmentation * leftover / (1 + leftover)
-        )
+        switches = self._switches(nodes) if weights.topology and len(nodes) > 1 else 1
+        score = place_score(weights, cost, warmth, least_watts, leftover, switches)
         if score < self.best_score:
             self.best, self.best_score = nodes, score
+
+    def _switches(self, nodes: Nodes) -> int:
+        spots = self._snapshot.plant.spots
+        return len({spots[node].rack.switch for node, _ in nodes})
 
     def _note_closest(self, nodes: Nodes, missing: float) -> None:
         if missing < self._closest_distance:

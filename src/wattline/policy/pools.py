@@ -40,7 +40,7 @@ def pools_for(
     return found if sites is None else [(cost, pool) for cost, pool in found if plant.pools[pool][0] in sites]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32_768)
 def _price_pools(
     plant: Plant,
     weights: tuple[float, float],

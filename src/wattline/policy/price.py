@@ -20,9 +20,9 @@ def price_rung(snapshot: Snapshot, job: Job, rung: Rung) -> float:
     if rung.kind is RungKind.SHRINK_BATCH:
         return gpus * _PRICED_SECONDS * (1 - rung.amount)
     if rung.kind is RungKind.PAUSE:
-        return gpus * (rung.amount + RESTART_SECONDS + _save_seconds(job))
+        return gpus * (rung.amount + RESTART_SECONDS + save_seconds(job))
     if rung.kind is RungKind.MIGRATE:
-        return gpus * (_save_seconds(job) + RESTART_SECONDS + move_seconds(snapshot, job))
+        return gpus * (save_seconds(job) + RESTART_SECONDS + move_seconds(snapshot, job))
     return gpus * unsaved_seconds(snapshot, job)
 
 
@@ -46,5 +46,6 @@ def move_seconds(snapshot: Snapshot, job: Job) -> float:
     )
 
 
-def _save_seconds(job: Job) -> float:
+def save_seconds(job: Job) -> float:
+    """How long its last save took; a second where there was none."""
     return job.saved.seconds if job.saved is not None else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.policy.admission import changed, judge_request
+from wattline.policy.judging import changed, judge_request
 from wattline.policy.ladder import applies, choose_elsewhere
 from wattline.policy.naming import next_action
 from wattline.policy.placement import Choice, choose_place

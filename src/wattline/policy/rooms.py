@@ -1,4 +1,4 @@
-"""Rooms: how many GPUs do the racks, and all that is above them, still carry in each pool?
+"""Rooms: how many GPUs of some watts do the racks, and all that is above them, still carry in each pool?
 
 Most of a well-filled facility is full, and most searches would find that out again. Here it is worked out
 when it is asked for, and anew only for what has changed since.
@@ -7,8 +7,9 @@ when it is asked for, and anew only for what has changed since.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from functools import lru_cache
 
+from wattline.policy.leeway import Leeway
 from wattline.policy.power import Headroom
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, Plant, Snapshot, Stamp, peak_watts_on
@@ -17,134 +18,121 @@ _MOST_KEPT = 10_000
 # Watts are whole numbers: a quotient this close to the next one is that.
 _ROUNDING = 1e-9
 _ANY = 1 << 40
+# So many distinct watts are worked out one by one; of more, the step below is asked first: steps of a tenth.
+_FEW = 12
+_FEW_ZONES = 8
+_STEP = math.log(1.1)
 
 
 class Room:
     """What a pool still carries of GPUs that draw so many watts each, heat and CPUs aside."""
 
     __slots__ = (
-        "_above",
-        "_bays",
-        "_headroom",
+        "_coarse",
+        "_is_large",
+        "_leeway",
         "_plant",
         "_pool",
-        "_shared_watts",
-        "_snapshot",
+        "_spread",
         "_stamp",
-        "_sums",
         "_watts",
         "_zones",
     )
 
-    def __init__(self, plant: Plant, pool: int, watts: float) -> None:
-        self._plant, self._pool = plant, pool
+    def __init__(self, plant: Plant, pool: int, watts: float, leeway: Leeway, coarse: Room | None) -> None:
+        self._plant, self._pool, self._leeway = plant, pool, leeway
         self._watts = watts  # that one GPU adds to what idles
-        # By bay: changes of its rack, GPUs that it carries, the most on one node, and on all its nodes.
-        self._bays: dict[int, tuple[int, int, int, int]] = {}
-        self._zones: dict[int, tuple[int, int, int]] = {}  # by zone: changes, single and spread of its racks
-        # Below, what holds for one stamp.
-        self._above: dict[int, tuple[int, float]] = {}  # by zone, GPUs that are carried above it, and watts
-        self._shared_watts: float | None = None  # left of what is above all zones
-        self._sums: tuple[int, int] | None = None
+        self._is_large = len(plant.zones_of_pool[pool]) > _FEW_ZONES
+        self._coarse = coarse  # that of fewer watts: what it does not carry, this one does not
+        self._zones: dict[int, tuple[int, int]] = {}  # by zone: changes, and GPUs that its racks carry
+        self._spread: int | None = None  # of one stamp
         self._stamp: Stamp | None = None
-
-    def look(self, snapshot: Snapshot, headroom: Headroom, stamp: Stamp) -> None:
-        """Look at things as they are now; all that did not change since the last look is still known."""
-        before, self._stamp = self._stamp, stamp
-        self._snapshot, self._headroom = snapshot, headroom
-        if stamp == before:
-            return
-        self._above.clear()
-        self._shared_watts = self._sums = None
-        if before is None or stamp[2:] != before[2:]:  # what is believed has changed everywhere
-            self._bays.clear()
-            self._zones.clear()
 
     @property
     def most(self) -> int:
         """The biggest job that may fit."""
-        return max(self.sums())
+        return max(self.single(), self.spread())
 
     @property
     def most_above(self) -> int:
         """The biggest job that what is above all racks carries: quick, and never too small."""
-        return self._gpus(self._shared())
+        return self._gpus(self._leeway.shared())
 
-    def sums(self) -> tuple[int, int]:
-        """The most GPUs on one node, and over several of them."""
-        if self._sums is None:
-            self._sums = self._add_up()
-        return self._sums
+    def fits(self, gpus: int) -> bool:
+        """Whether some node, its rack and all that is above it carry so many."""
+        left = self._leeway.watts(gpus)
+        return left >= 0.0 and self._gpus(left) >= gpus
+
+    def may_spread(self, gpus: int) -> bool:
+        """Whether so many may be carried over several nodes: quick, and never too strict."""
+        if self._leeway.most_spread(self._watts) < gpus:
+            return False
+        return (self._coarse or self).spread() >= gpus
+
+    def spreads(self, gpus: int) -> bool:
+        """Whether so many are carried over several nodes."""
+        return self.may_spread(gpus) and self.spread() >= gpus
+
+    def single(self) -> int:
+        """The most GPUs on one node."""
+        biggest = self._plant.biggest_of_pool[self._pool]
+        return next((gpus for gpus in range(biggest, 0, -1) if self.fits(gpus)), 0)
+
+    def spread(self) -> int:
+        """The most GPUs over several nodes."""
+        stamp = self._leeway.stamp
+        if self._spread is None or self._stamp != stamp:
+            if self._stamp is None or stamp is None or stamp[2:] != self._stamp[2:]:
+                self._zones.clear()
+            self._stamp, self._spread = stamp, self._add_up()
+        return self._spread
 
     def is_full(self, gpus: int) -> bool:
-        """Whether it is known already that so many GPUs fit on no node."""
-        return self._sums is not None and self._sums[0] < gpus
+        """Whether it is known that so many fit on no node; a small pool is searched sooner than added up."""
+        return (self._is_large or self._leeway.is_known()) and not self.fits(gpus)
 
-    def above(self, zone: int) -> tuple[int, float]:
-        """What is left above the racks of a zone: GPUs that it carries, and watts of the tightest."""
-        known = self._above.get(zone)
-        if known is None:
-            watts = min(self._shared(), self._tightest(self._plant.own_above[zone]))
-            known = self._above[zone] = (self._gpus(watts), watts)
-        return known
+    def fits_in(self, zone: int, gpus: int) -> bool:
+        """Whether some node of a zone may carry so many."""
+        leeway = self._leeway
+        left = leeway.watts_in(zone, gpus) if self._is_large else leeway.above(zone)
+        return left >= 0.0 and self._gpus(left) >= gpus
+
+    def above_watts(self, zone: int) -> float:
+        """What is left of the tightest thing above the racks of a zone."""
+        return self._leeway.above(zone)
+
+    def carries(self, bay: int) -> bool:
+        """Whether the rack of a bay and all that is above it carry one GPU."""
+        return self.rack(bay) > 0 and self._gpus(self._leeway.above(self._plant.bays[bay].zone)) > 0
 
     def rack(self, bay: int) -> int:
         """How many GPUs the rack of a bay carries."""
-        return self._look_at_bay(bay)[1]
+        return self._gpus(self._leeway.bay(bay)[1])
 
-    def _look_at_bay(self, number: int) -> tuple[int, int, int, int]:
-        bay = self._plant.bays[number]
-        changes = self._snapshot.rack_changes(bay.rack_resource)
-        known = self._bays.get(number)
-        if known is None or known[0] != changes:
-            carried = self._gpus(math.floor(self._headroom[bay.rack_resource]))
-            most = total = 0
-            if carried:
-                free = self._snapshot.free_on(bay.first, bay.ends_before)
-                most, total = min(carried, max(free)), min(carried, sum(free))
-            known = self._bays[number] = (changes, carried, most, total)
-        return known
-
-    def _add_up(self) -> tuple[int, int]:
-        carried = self._gpus(self._shared())
+    def _add_up(self) -> int:
+        carried = self._gpus(self._leeway.shared())
         if not carried:  # what is full above all zones is full for each of them
-            return 0, 0
-        single = spread = 0
+            return 0
+        spread = 0
         for zone in self._plant.zones_of_pool[self._pool]:
-            _, most, total = self._add_up_racks(zone)
-            if most:
-                above, _ = self.above(zone)
-                single = max(single, min(above, most))
-                spread += min(above, total)
-        return single, min(spread, carried)
+            total = self._add_up_racks(zone)
+            if total:
+                spread += min(self._gpus(self._leeway.above(zone)), total)
+        return min(spread, carried)
 
-    def _add_up_racks(self, zone: int) -> tuple[int, int, int]:
-        """What the racks of a zone carry: on one node, and in all."""
-        changes = self._snapshot.zone_changes(zone)
+    def _add_up_racks(self, zone: int) -> int:
+        """What the racks of a zone carry in all."""
+        leeway = self._leeway
+        changes = leeway.zone_changes(zone)
         known = self._zones.get(zone)
         if known is None or known[0] != changes:
-            most = total = 0
+            total = 0
             for number in self._plant.zones[zone].bays:
-                _, _, biggest, there = self._look_at_bay(number)
-                total += there
-                if biggest > most:
-                    most = biggest
-            known = self._zones[zone] = (changes, most, total)
-        return known
-
-    def _shared(self) -> float:
-        if self._shared_watts is None:
-            self._shared_watts = self._tightest(self._plant.common_above[self._pool])
-        return self._shared_watts
-
-    def _tightest(self, above: Sequence[tuple[int, float]]) -> float:
-        """What is left for nodes under some resources, in whole watts of theirs."""
-        headroom, tightest = self._headroom, math.inf
-        for resource, share in above:
-            left = math.floor(headroom[resource]) / share
-            if left < tightest:
-                tightest = left
-        return tightest
+                _, left, _, free = leeway.bay(number)
+                if free:
+                    total += min(self._gpus(left), free)
+            known = self._zones[zone] = (changes, total)
+        return known[1]
 
     def _gpus(self, watts: float) -> int:
         """How many GPUs so many whole watts carry."""
@@ -157,11 +145,13 @@ Full = dict[int, tuple[int, int]]  # by pool: changes at its site, and how many 
 class Rooms:
     """The room of every pool that was asked for; kept with the state."""
 
-    __slots__ = ("_full", "_known", "_plant", "thresholds")
+    __slots__ = ("_full", "_known", "_leeways", "_plant", "_watts", "thresholds")
 
     def __init__(self, plant: Plant, thresholds: Thresholds) -> None:
         self._plant, self.thresholds = plant, thresholds
-        self._known: dict[tuple[int, float | None, float], Room] = {}
+        self._leeways: list[Leeway] = [Leeway(plant, pool) for pool in range(len(plant.pools))]
+        self._watts: dict[tuple[int, float | None, float], float] = {}  # that a GPU adds, by pool and limit
+        self._known: list[dict[float, Room]] = [{} for _ in plant.pools]
         self._full: dict[tuple[float | None, float], Full] = {}
 
     @staticmethod
@@ -180,16 +170,16 @@ class Rooms:
         power_fraction: float = 1.0,
     ) -> Room:
         """The room of a pool for GPUs of a job, as things are now."""
-        key = (pool, limit_of_each(request), power_fraction)
         stamp = snapshot.stamp(self._plant.site_of_pool[pool], self.thresholds.reading_max_age)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            watts = self._added_watts(request, pool, power_fraction)
-            known = self._known[key] = Room(self._plant, pool, watts)
-        known.look(snapshot, headroom, stamp)
-        return known
+        self._leeways[pool].look(snapshot, headroom, stamp)
+        key = (pool, limit_of_each(request), power_fraction)
+        watts = self._watts.get(key)
+        if watts is None:
+            if len(self._watts) >= _MOST_KEPT:
+                self._watts.clear()
+            watts = self._watts[key] = self._added_watts(request, pool, power_fraction)
+        known = self._known[pool].get(watts)
+        return self._add(pool, watts) if known is None else known
 
     def full(self, request: JobRequest, power_fraction: float) -> Full:
         """Pools that were found full for such GPUs: a large facility is mostly full of them."""
@@ -201,6 +191,21 @@ class Rooms:
             known = self._full[key] = {}
         return known
 
+    def _add(self, pool: int, watts: float) -> Room:
+        rooms = self._known[pool]
+        if len(rooms) >= _MOST_KEPT // len(self._known) + _FEW:
+            rooms.clear()
+        coarse = None
+        if len(rooms) >= _FEW and watts > 0.0:
+            below = math.exp(_STEP * math.floor(math.log(watts) / _STEP))
+            if below < watts:
+                coarse = rooms.get(below) or self._add_exactly(pool, below, None)
+        return self._add_exactly(pool, watts, coarse)
+
+    def _add_exactly(self, pool: int, watts: float, coarse: Room | None) -> Room:
+        room = self._known[pool][watts] = Room(self._plant, pool, watts, self._leeways[pool], coarse)
+        return room
+
     def _added_watts(self, request: JobRequest, pool: int, power_fraction: float) -> float:
         if not request.gpus:
             return 0.0
@@ -208,6 +213,17 @@ class Rooms:
         device = self._plant.spots[node].node.device
         idle_watts = device.idle_watts if device else 0.0
         return max(0.0, peak_watts_on(request, self._plant, node, 1, power_fraction) - idle_watts)
+
+
+@lru_cache(maxsize=8)
+def zone_spans(plant: Plant) -> list[int]:
+    """By bay: the number before which the bays of its pool that follow it are all of its zone."""
+    spans = [bay.ends_before for bay in plant.bays]
+    for bays in plant.bays_of_pool:
+        for number, following in zip(reversed(bays[:-1]), reversed(bays[1:]), strict=True):
+            if plant.bays[number].zone == plant.bays[following].zone:
+                spans[number] = spans[following]
+    return spans
 
 
 def limit_of_each(request: JobRequest) -> float | None:

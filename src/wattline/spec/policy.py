@@ -6,14 +6,19 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from wattline.spec.document import Document
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
 from wattline.spec.ladder import Ladder, Rung
 from wattline.spec.pipeline import Time
-from wattline.spec.quantities import Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
+from wattline.spec.power_sharing import PowerSharing
+from wattline.spec.quantities import Flag, Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
+from wattline.spec.roles import CAPACITY_APPROVER, Roles, check_approvers
+from wattline.spec.sharing import Sharing
+from wattline.spec.shifting import Shifting
+from wattline.spec.slo import Slos
 
 # What a rule's `when` may speak of.
 RULE_STRUCTS = {
@@ -74,6 +79,10 @@ class Thresholds(Document):
 class SchedulingClass(Document):
     priority: Weight = 0.0
     max_duration: Seconds | None = None
+    max_gpus: Annotated[Whole, Field(ge=0, le=10_000_000)] | None = None  # of all its jobs together
+    keeps_free: Annotated[Whole, Field(ge=0, le=10_000_000)] = 0  # GPUs that no other class may take
+    preempts: Flag = False  # its jobs may ask those of lesser classes to make way
+    gives_way: Flag = True  # … and those of others may ask its own
     under_pressure: Ladder = ()
 
     @cached_property
@@ -97,6 +106,7 @@ class Team(Document):
     regions: tuple[str, ...] = ()  # where its jobs may run; empty: everywhere
     max_duration: Seconds | None = None  # of one of its jobs
     weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
+    approvers: Name = CAPACITY_APPROVER  # the role that answers its requests for exceptions
 
 
 class Rule(Document):
@@ -165,6 +175,8 @@ class Weights(Document):
     heat: Weight = 0.1
     power: Weight = 0.1
     fragmentation: Weight = 0.1
+    topology: Weight = 0.0  # of each switch beyond the first that a job is spread over
+    waiting: Weight = 5.0  # USD per GPU-hour of a job that finds no place; what fits is placed in any case
 
 
 class Policy(Document):
@@ -179,7 +191,31 @@ class Policy(Document):
     exemptions: Annotated[tuple[Exemption, ...], Field(max_length=1000)] = ()
     review: Review = Review()
     weights: Weights = Weights()
+    sharing: Sharing = Sharing()
+    power_sharing: PowerSharing = PowerSharing()
+    shifting: Shifting = Shifting()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
+
+    @cached_property
+    def limits_classes(self) -> bool:
+        return any(one.max_gpus is not None or one.keeps_free for one in self.classes.values())
+
+    @cached_property
+    def enforces(self) -> bool:
+        return any(rule.mode is Mode.ENFORCE for rule in self.rules)
+
+    @cached_property
+    def preempts(self) -> bool:
+        """Whether anybody may ever be asked to make way."""
+        return self.sharing.preempt or any(one.preempts for one in self.classes.values())
+
+    roles: Roles = Field(default_factory=dict)  # who may say yes to what
+    slos: Slos = ()
+
+    @model_validator(mode="after")
+    def _approvers_are_known(self) -> Policy:
+        check_approvers(self.roles, {name: team.approvers for name, team in self.teams.items()})
+        return self
 
     @cached_property
     def ladder(self) -> tuple[Rung, ...]:

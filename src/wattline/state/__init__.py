@@ -1,7 +1,7 @@
 """What is true now: Snapshot, Event, Action, Verdict, and how one event changes the state."""
 
 from wattline.state.account import Account, usage_of, week_ends_at
-from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place
+from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place, Reservation
 from wattline.state.claim import Claim, claim_of, peak_watts_at, peak_watts_on
 from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
 from wattline.state.event import (
@@ -15,12 +15,16 @@ from wattline.state.event import (
     CheckpointSaved,
     Ending,
     Event,
+    ExceptionAnswered,
+    ExceptionAsked,
     Expected,
     Forecasted,
     Forgotten,
     GatesJudged,
     Measured,
     Noticed,
+    Outlooked,
+    OutlookHour,
     Progressed,
     Released,
     RunConcluded,
@@ -28,12 +32,13 @@ from wattline.state.event import (
     Ticked,
     Usage,
 )
+from wattline.state.exceptions import Answer, PolicyException
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
 from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
-from wattline.state.tables import Queue
+from wattline.state.tables import Queue, waiting_key
 from wattline.state.verdict import Outcome, Verdict
 
 __all__ = [
@@ -48,6 +53,7 @@ __all__ = [
     "ActionFailed",
     "ActionKind",
     "Adopted",
+    "Answer",
     "Asked",
     "AttemptEnded",
     "AttemptStarted",
@@ -56,6 +62,8 @@ __all__ = [
     "Decision",
     "Ending",
     "Event",
+    "ExceptionAnswered",
+    "ExceptionAsked",
     "Expected",
     "Flight",
     "Forecasted",
@@ -67,12 +75,16 @@ __all__ = [
     "Measured",
     "Noticed",
     "Outcome",
+    "OutlookHour",
+    "Outlooked",
     "Past",
     "Place",
     "Plant",
+    "PolicyException",
     "Progressed",
     "Queue",
     "Released",
+    "Reservation",
     "Resource",
     "ResourceKind",
     "Run",
@@ -97,5 +109,6 @@ __all__ = [
     "requests_of",
     "seconds_left",
     "usage_of",
+    "waiting_key",
     "week_ends_at",
 ]

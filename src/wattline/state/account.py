@@ -9,6 +9,7 @@ from wattline.state.claim import peak_watts_at
 from wattline.state.event import Usage
 from wattline.state.plant import Plant
 from wattline.state.request import JobRequest
+from wattline.state.share import Share
 from wattline.units import SECONDS_PER_HOUR
 
 WEEK_SECONDS = 7 * 86400.0
@@ -50,10 +51,11 @@ class Account(msgspec.Struct, frozen=True):
     week: int = 0
     used: Usage = Usage()
     promised: Promised = Promised()
+    share: Share = Share()
 
     def at_week(self, week: int) -> Account:
         """The same account in that week: what was used in an earlier one no longer counts."""
-        return self if week <= self.week else Account(week, Usage(), self.promised)
+        return self if week <= self.week else Account(week, Usage(), self.promised, self.share)
 
     @property
     def committed(self) -> Usage:

@@ -48,7 +48,19 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rung: int | None = None  # where on its ladder the job stands after this; None: unchanged
     lost_gpu_seconds: float = 0.0  # its price in useful work
     because: str = ""
+    yields: bool = False  # a pause that makes way for another job: it waits in line again
     lost: bool = False  # a stop for want of an answer: the attempt counts as lost, and the job goes on
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A place that is kept for a job that waits: as those who hold it leave, nobody else takes it."""
+
+    job: str
+    place: Place
+    made_at: float
+    # By when all who hold it will have left; None: one of them has set no end.
+    starts_at: float | None = None
+    because: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +71,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()  # those that changed
     stuck: tuple[str, ...] = ()  # for each shape that was found to fit nowhere, one of its jobs
     unsure: tuple[str, ...] = ()  # … and where that is not known any more, though none of them was tried
+    reservations: tuple[Reservation, ...] = ()  # that were made
+    given_up: tuple[str, ...] = ()  # jobs whose reservation cannot be kept any more
     eased: tuple[str, ...] = ()  # jobs whose pressure has just gone
     pressed: tuple[str, ...] = ()  # … and has just come back
     restless: tuple[str, ...] = ()  # jobs to look at next time, even if nothing near them changes
     revisit_at: float | None = None
     answer_by: float | None = None  # when to look again where one of the actions has no answer by then
     unread_at: float | None = None  # when readings that are believed now will be too old, if none come
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing was decided: where nothing had happened either, such a turn leaves no trace."""
+        noted = (self.eased, self.pressed, self.stuck, self.unsure, self.reservations, self.given_up)
+        return not (self.actions or self.verdicts or any(noted))
 
     @property
     def due_at(self) -> float | None:

@@ -9,12 +9,14 @@ import msgspec
 from wattline.errors import UnavailableError
 from wattline.facility import Facility
 from wattline.state.account import Account
-from wattline.state.event import Forecasted
+from wattline.state.action import Reservation
+from wattline.state.event import Forecasted, Outlooked
+from wattline.state.exceptions import PolicyException
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.measuring import fold_reading
 from wattline.state.state import State
 
-DUMP_VERSION = 3
+DUMP_VERSION = 4
 
 
 class SnapshotUnusableError(UnavailableError):
@@ -41,6 +43,10 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
     loosened: list[int]
     forecast: Forecasted | None = None
+    outlooks: list[Outlooked] = []
+    exceptions: list[PolicyException] = []
+    reservations: list[Reservation] = []
+    has_news: bool = True
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -72,6 +78,10 @@ def dump_state(state: State) -> bytes:
             mute=(sorted(state.ledger.mute), sorted(state.conditions.mute)),
             loosened=sorted(state.ledger.loosened),
             forecast=state.forecast,
+            outlooks=list(state.outlooks.values()),
+            exceptions=list(state.exceptions.values()),
+            reservations=list(state.reservations.values()),
+            has_news=state.has_news,
         )
     )
 
@@ -114,7 +124,14 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_adopted(dump.adopted)
     if dump.forecast is not None:
         state.put_forecast(dump.forecast)
+    for outlook in dump.outlooks:
+        state.put_outlook(outlook)
+    for exception in dump.exceptions:
+        state.put_exception(exception)
+    for reservation in dump.reservations:
+        state.put_reservation(reservation.job, reservation)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
+    state.has_news = dump.has_news
     state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
     for resource in dump.mute[0]:
         state.ledger.set_mute(resource, is_mute=True)

@@ -187,6 +187,25 @@ class Released(Happening, frozen=True, kw_only=True):
     note: str = ""
 
 
+class ExceptionAsked(Happening, frozen=True, kw_only=True):
+    """Somebody wants more than a quota, or a rule not to hold for a project for a while."""
+
+    key: str  # of this request alone: heard twice, it counts once
+    rule: str
+    until: float
+    because: str
+    amount: float = 0.0  # for quotas: on top of every week's, in its unit
+
+
+class ExceptionAnswered(Happening, frozen=True, kw_only=True):
+    """The actor's answer, in the role that the policy gave them then."""
+
+    exception: str
+    approved: bool
+    role: str = ""
+    note: str = ""
+
+
 class Expected(msgspec.Struct, frozen=True, array_like=True):
     """When a job is expected to start: as likely before as after, and nine times in ten before.
 
@@ -196,14 +215,33 @@ class Expected(msgspec.Struct, frozen=True, array_like=True):
     job: str
     p50_at: float | None
     p90_at: float | None
+    # Before they were corrected by how wrong such forecasts were: what the next correction is learnt from.
+    raw_p50_at: float | None = None
+    raw_p90_at: float | None = None
 
 
 class Forecasted(Happening, frozen=True, kw_only=True):
-    """What a run of the twin says of all that waited at this time, if nothing new arrives."""
+    """What is expected of all that waited at this time: by runs of the twin, or by how fast lines move."""
 
     starts: tuple[Expected, ...]
-    samples: int  # how often the future was played through
+    samples: int  # how often the future was played through; 0: by the lines alone
     horizon_seconds: float  # … and how far
+
+
+class OutlookHour(msgspec.Struct, frozen=True, array_like=True):
+    """What a kWh is expected to emit and to cost in an hour; None: nobody knows."""
+
+    grams_co2_per_kwh: float | None = None
+    usd_per_kwh: float | None = None
+    crowding: float = 0.0  # what others would give for its capacity, in what the policy counts hours by
+
+
+class Outlooked(Happening, frozen=True, kw_only=True):
+    """What is expected of a site's grid, hour by hour, as far as it was known at this time."""
+
+    site: str
+    begins_at: float  # the first hour
+    hours: tuple[OutlookHour, ...] = ()
 
 
 class Ticked(Happening, frozen=True, kw_only=True):
@@ -226,6 +264,9 @@ Event = (
     | RunConcluded
     | Forgotten
     | Released
+    | ExceptionAsked
+    | ExceptionAnswered
     | Forecasted
+    | Outlooked
     | Ticked
 )

@@ -12,6 +12,7 @@ from wattline.state import event as events
 from wattline.state.account import NOTHING, Account
 from wattline.state.action import BEGINNINGS, ActionKind
 from wattline.state.event import Ending
+from wattline.state.exceptions import exception_answered, exception_asked
 from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved
 from wattline.state.measuring import fold_reading, fold_silence
 from wattline.state.tables import Tables
@@ -131,7 +132,7 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     if job is None:
         return
     ending = _ending(state, job, event.ending)
-    give_back(state, job, event.usage)
+    give_back(state, job, event.usage, event.at)
     # Why it was asked to leave says more than how it left.
     say = job.say if ending is not event.ending or (ending is Ending.PAUSED and job.say) else event.say
     step = max(job.step, job.saved.step if job.saved is not None else 0)
@@ -156,6 +157,7 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
         outputs=event.outputs or job.outputs,
         restarts=job.restarts + fails,
         rung=job.rung if on_ladder else -1,
+        yields=False,
     )
     if is_over:
         end_job(state, job, event.at)
@@ -182,18 +184,19 @@ _AFTER: dict[Ending, Callable[[Job], JobState]] = {
     Ending.FAILED: _may_restart,
     Ending.NOT_STARTED: _may_restart,
     Ending.TIMED_OUT: lambda _job: JobState.FAILED,
-    Ending.PAUSED: lambda job: _ASKED.get(job.asked, JobState.PAUSED),
+    Ending.PAUSED: lambda job: _ASKED.get(job.asked, JobState.WAITING if job.yields else JobState.PAUSED),
     Ending.STOPPED: lambda job: _ASKED.get(job.asked, JobState.FAILED),
     Ending.LOST: lambda job: _ASKED.get(job.asked, JobState.WAITING),
 }
 
 
-def give_back(state: Tables, job: Job, usage: events.Usage) -> None:
+def give_back(state: Tables, job: Job, usage: events.Usage, at: float) -> None:
     """Free all that an attempt held: claim, promise, and actions nobody will answer any more."""
     state.ledger.release(job.id)
     account = state.account(job.request.project)
     promised = account.promised if job.promise == NOTHING else account.promised.plus(job.promise, -1)
-    state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised))
+    share = account.share.plus(-job.request.gpus, at)
+    state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised, share))
     _land_flights(state, job, _ALL_KINDS)
 
 
@@ -266,7 +269,7 @@ def _action_failed(state: Tables, event: events.ActionFailed) -> None:
         state.hold(job)
     elif _UNDONE.get(flight.action.kind) is job.state:
         still = JobState.STARTING if job.started_at is None else JobState.RUNNING
-        state.put(replace(job, state=still, since=event.at, say=event.say))
+        state.put(replace(job, state=still, since=event.at, say=event.say, yields=False))
 
 
 _UNDONE = {ActionKind.PAUSE: JobState.PAUSING, ActionKind.STOP: JobState.STOPPING}
@@ -334,9 +337,29 @@ def _released(state: Tables, event: events.Released) -> None:
     )
 
 
+def _exception_asked(state: Tables, event: events.ExceptionAsked) -> None:
+    asked = exception_asked(state.exceptions, event)
+    if asked is not None:
+        state.put_exception(asked)
+
+
+def _exception_answered(state: Tables, event: events.ExceptionAnswered) -> None:
+    answered = exception_answered(state.exceptions, event)
+    if answered is not None:
+        state.put_exception(answered)
+        if event.approved:
+            state.stuck.clear()  # what a rule or a quota kept from starting may start
+
+
 def _forecasted(state: Tables, event: events.Forecasted) -> None:
     if state.forecast is None or event.at > state.forecast.at:
         state.put_forecast(event)
+
+
+def _outlooked(state: Tables, event: events.Outlooked) -> None:
+    known = state.outlooks.get(event.site)
+    if event.site in state.plant.sites and (known is None or event.at > known.at):
+        state.put_outlook(event)
 
 
 FOLDS: dict[type, Callable[[Tables, Any], None]] = {
@@ -356,5 +379,8 @@ FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.RunConcluded: _run_concluded,
     events.Forgotten: _forgotten,
     events.Released: _released,
+    events.ExceptionAsked: _exception_asked,
+    events.ExceptionAnswered: _exception_answered,
     events.Forecasted: _forecasted,
+    events.Outlooked: _outlooked,
 }

@@ -75,6 +75,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_started_at: float | None = None
     ended_at: float | None = None
     power_fraction: float = 1.0
+    capped_at: float = 0.0  # when sharing power last moved its cap; a rung's is `rung_at`
     in_flight_fraction: float = 1.0
     rung: int = -1  # the last rung of its ladder that was taken
     rung_at: float = 0.0  # when it last gave way; taking load back is no relief
@@ -85,6 +86,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saved: Saved | None = None
     restarts: int = 0  # of its own doing
     resumed_at: float = 0.0  # when a person last wanted it to go on
+    yields: bool = False  # it is leaving to make way for another, and will wait in line again
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()

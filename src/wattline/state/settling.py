@@ -35,10 +35,10 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         return
     state.put_flight(action.id, Flight(action, at))
     if action.kind is ActionKind.CAP_POWER:
-        state.put(job)
+        state.put(job if action.rung is not None else replace(job, capped_at=at))
         state.hold(job)
     elif action.kind is ActionKind.PAUSE:
-        state.put(replace(job, state=JobState.PAUSING, since=at, say=action.because))
+        state.put(replace(job, state=JobState.PAUSING, since=at, say=action.because, yields=action.yields))
     elif action.kind is ActionKind.STOP:
         state.put(replace(job, state=JobState.STOPPING, since=at, say=action.because))
     else:
@@ -65,6 +65,7 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     )
     state.put(job)
     state.hold(job)
-    if promise != NOTHING:
-        account = state.account(job.request.project)
-        state.put_account(job.request.project, replace(account, promised=account.promised.plus(promise)))
+    account = state.account(job.request.project)
+    promised = account.promised if promise == NOTHING else account.promised.plus(promise)
+    share = account.share.plus(job.request.gpus, at)
+    state.put_account(job.request.project, replace(account, promised=promised, share=share))

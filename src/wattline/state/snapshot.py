@@ -12,11 +12,12 @@ from itertools import count
 import msgspec
 
 from wattline.state.account import NOTHING, Account, promise_of, week_of
-from wattline.state.action import BEGINNINGS, Action, ActionKind
+from wattline.state.action import BEGINNINGS, Action, ActionKind, Reservation
 from wattline.state.belief import Belief
 from wattline.state.claim import Claim, claim_of
-from wattline.state.event import Expected, Forecasted, Usage
-from wattline.state.job import Flight, Job, JobState, seconds_left
+from wattline.state.event import Expected, Forecasted, Outlooked, Usage
+from wattline.state.exceptions import PolicyException
+from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
 from wattline.state.state import State
 from wattline.state.tables import Queue
@@ -41,12 +42,15 @@ class Snapshot(Belief):
         "_version",
         "_zones",
         "derived",
+        "exceptions",
         "jobs",
     )
 
     def __init__(self, state: State, at: float) -> None:
         super().__init__(state, at)
         self.jobs: Mapping[str, Job] = state.jobs
+        # By project, those that were approved; whoever reads them looks whether they have ended.
+        self.exceptions: Mapping[str, tuple[PolicyException, ...]] = state.standing
         self._version = state.version
         self._claimed: dict[int, int] = {}
         self._gpus: dict[int, int] = {}
@@ -112,6 +116,44 @@ class Snapshot(Belief):
         stuck = self._state.stuck
         for shape, queue in self._state.waiting.items():
             yield shape in stuck, queue
+
+    @property
+    def is_anybody_waiting(self) -> bool:
+        return bool(self._state.waiting)
+
+    @property
+    def has_newcomers(self) -> bool:
+        """Whether somebody has come to wait since the last decision."""
+        return self._state.newest_since > self._state.decided_at
+
+    @property
+    def lines(self) -> Iterator[tuple[bool, Queue]]:
+        """The same by shape and project."""
+        stuck = self._state.stuck
+        for (shape, _), line in self._state.lines().items():
+            yield shape in stuck, line
+
+    def class_gpus(self, name: str) -> int:
+        """GPUs that jobs of a class hold, with those that are about to."""
+        before, held = self.jobs, self._state.gpus_of_class().get(name, 0)
+        for job in self._jobs.values():
+            if job.request.scheduling_class == name and job.state in HOLDING:
+                held += 0 if before[job.id].state in HOLDING else job.request.gpus
+        return held
+
+    @property
+    def reservations(self) -> Mapping[str, Reservation]:
+        """Places that are kept, by the job that waits for them, the first that was made first."""
+        return self._state.reservations
+
+    @property
+    def decided_at(self) -> float:
+        """When the last decision was made."""
+        return self._state.decided_at
+
+    @property
+    def accounts(self) -> Mapping[str, Account]:
+        return self._state.accounts
 
     def is_stuck(self, job_id: str) -> bool:
         """Whether jobs like this one are remembered not to fit."""
@@ -217,6 +259,9 @@ class Snapshot(Belief):
         laid = self._claimed.get(resource, 0) if self._claimed else 0
         return self._ledger.drawn[resource] + laid if laid < 0 else self._ledger.drawn[resource]
 
+    def is_down(self, node: int) -> bool:
+        return node in self._ledger.down
+
     def gpus_free(self, node: int) -> int:
         if node in self._ledger.down:
             return 0
@@ -276,6 +321,11 @@ class Snapshot(Belief):
         return account if extra is None else replace(account, promised=account.promised.plus(extra))
 
     @property
+    def outlooks(self) -> Mapping[str, Outlooked]:
+        """The last of each site, however old."""
+        return self._state.outlooks
+
+    @property
     def forecast(self) -> Forecasted | None:
         """The last one, however old."""
         return self._state.forecast
@@ -294,6 +344,7 @@ class Snapshot(Belief):
     def copy(self) -> Snapshot:
         """The same view with an overlay of its own."""
         other = Snapshot(self._state, self.at)
+        other.exceptions = self.exceptions
         if not self._jobs and not self._claimed:
             return other
         other._claimed = dict(self._claimed)
@@ -313,6 +364,10 @@ class Snapshot(Belief):
             self._jobs[job.id] = replace(job, state=JobState.STOPPING)
         elif action.kind is not ActionKind.CAP_POWER or action.fraction > job.power_fraction:
             self.lay(action)
+
+    def keep(self, claim: Claim, sign: int = 1) -> None:
+        """Lay what is kept free for somebody, so that nobody else takes it; or let go of it again."""
+        self._take(claim, sign)
 
     def lay(self, action: Action) -> None:
         """Add what one action changes once it is done to this view's overlay."""

@@ -11,6 +11,7 @@ from wattline.facility import Facility
 from wattline.state.action import Decision
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
+from wattline.state.job import JobState
 from wattline.state.settling import settle_action
 from wattline.state.tables import Tables
 from wattline.state.verdict import Verdict
@@ -29,6 +30,8 @@ class State(Tables):
             )
         for subject, quantity in list(self.readings):
             self.forget_reading(subject, quantity)
+        for job_id in list(self.reservations):
+            self.put_reservation(job_id, None)
         self.build_on(facility)
         self.stuck.clear()
         self.derived.clear()
@@ -37,13 +40,20 @@ class State(Tables):
     def fold(self, events: Iterable[Event]) -> None:
         """Let each event change what it changes; late and repeated ones change nothing."""
         for event in events:
+            self.has_news = True
             if event.at > self.at:
                 self.at = event.at
             FOLDS[type(event)](self, event)
         self.version += 1
 
     def settle(self, decision: Decision) -> None:
-        """Take what was decided as promised: claims are held from here on."""
+        """Take what was decided as promised: claims are held from here on.
+
+        A turn in which nothing happened and nothing was decided is not written down; it must change nothing.
+        """
+        if decision.is_idle and not self.has_news:
+            return
+        self.has_news = False
         self.at = max(self.at, decision.at)
         self.decided_at = decision.at
         self.restless.clear()
@@ -66,5 +76,12 @@ class State(Tables):
             self.stuck.discard(self.jobs[job_id].remainder.shape)
         if decision.stuck:
             self.stuck.update([self.jobs[job_id].remainder.shape for job_id in decision.stuck])
+        for job_id in decision.given_up:
+            self.put_reservation(job_id, None)
+        for reservation in decision.reservations:
+            if (
+                self.jobs[reservation.job].state is JobState.WAITING
+            ):  # it may have found another place meanwhile
+                self.put_reservation(reservation.job, reservation)
         self.doubted_seconds.clear()
         self.version += 1

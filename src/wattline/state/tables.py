@@ -10,10 +10,11 @@ import msgspec
 
 from wattline.facility import Facility
 from wattline.state.account import Account, week_of
-from wattline.state.action import ActionKind
+from wattline.state.action import ActionKind, Reservation
 from wattline.state.claim import claim_of
 from wattline.state.conditions import Conditions
-from wattline.state.event import Forecasted
+from wattline.state.event import Forecasted, Outlooked
+from wattline.state.exceptions import PolicyException, standing_of
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
 from wattline.state.plant import Plant
@@ -40,10 +41,17 @@ class Tables:
         self.releases: dict[str, dict[str, object]] = {}
         self.adopted: dict[str, str] = {}
         self.forecast: Forecasted | None = None  # the last
+        self.outlooks: dict[str, Outlooked] = {}  # the last of each site
+        self.exceptions: dict[str, PolicyException] = {}
+        self.reservations: dict[str, Reservation] = {}  # by job that waits
         # Indexes: derived from the above, never dumped.
+        self.standing: dict[str, tuple[PolicyException, ...]] = {}  # by project, those approved
         self.waiting: dict[Shape, Queue] = {}
+        self.newest_since = 0.0  # since when the last that came waits
+        self._lines: dict[tuple[Shape, str], Queue] | None = None  # the same by project; None: nobody asked
         self._places: dict[str, tuple[Queue, tuple[float, float, str]]] = {}  # in which one a job waits
         self.holding: dict[str, None] = {}
+        self._gpus_of_class: dict[str, int] | None = None  # that are held; None: nobody asked
         self.paused: dict[str, None] = {}
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
         self.dependants: dict[str, list[str]] = {}
@@ -52,6 +60,7 @@ class Tables:
         # Shapes that were found to fit nowhere: tried again where a site has more room than it had.
         self.stuck: set[Shape] = set()
         self.decided_at = 0.0
+        self.has_news = True  # something happened since then
         # By site, how old the oldest reading was then that has been replaced since.
         self.doubted_seconds: dict[int, float] = {}
         self.version = 0
@@ -91,16 +100,23 @@ class Tables:
                 # What was kept free for its return is free for others again.
                 self.ledger.loosened.add(self.plant.site_numbers[before.place.site])
         self.jobs[job_id] = job
+        if self._gpus_of_class is not None:
+            self._count_gpus(before, job)
         if state is JobState.WAITING:
             queue, key = self.waiting.setdefault(job.remainder.shape, []), waiting_key(job)
             self._places[job_id] = (queue, key)
             insort(queue, key)
+            self.newest_since = max(self.newest_since, job.since)
+            if self._lines is not None:
+                insort(self._lines.setdefault((job.remainder.shape, job.request.project), []), key)
         elif state in HOLDING:
             self.holding[job_id] = None
             if before is None or before.state is not state or _standing(before) != _standing(job):
                 self.changed[job_id] = None
         elif state is JobState.PAUSED:
             self.paused[job_id] = None
+        if self.reservations and state is not JobState.WAITING:
+            self.put_reservation(job_id, None)
         self._unhashed["job", job_id] = job
 
     def note_verdicts(self, job_id: str, verdicts: tuple[Verdict, ...]) -> None:
@@ -149,6 +165,29 @@ class Tables:
     def put_adopted(self, documents: dict[str, str]) -> None:
         self.adopted = documents
         self._unhashed["adopted", ""] = documents
+
+    def put_reservation(self, job_id: str, reservation: Reservation | None) -> None:
+        before = self.reservations.pop(job_id, None)
+        if reservation is not None:
+            self.reservations[job_id] = reservation
+        elif before is None:
+            return
+        else:  # what was kept free for it is free for others again
+            self.ledger.loosened.add(self.plant.site_numbers[before.place.site])
+        self._unhashed["reservation", job_id] = reservation
+
+    def put_exception(self, exception: PolicyException) -> None:
+        self.exceptions[exception.id] = exception
+        self._unhashed["exception", exception.id] = exception
+        standing = standing_of(self.exceptions.values(), exception.project, self.at)
+        if standing:
+            self.standing[exception.project] = standing
+        else:
+            self.standing.pop(exception.project, None)
+
+    def put_outlook(self, outlook: Outlooked) -> None:
+        self.outlooks[outlook.site] = outlook
+        self._unhashed["outlook", outlook.site] = outlook
 
     def put_forecast(self, forecast: Forecasted | None) -> None:
         self.forecast = forecast
@@ -206,15 +245,45 @@ class Tables:
     def account(self, project: str) -> Account:
         return self.accounts.get(project, Account()).at_week(week_of(self.at))
 
+    def lines(self) -> dict[tuple[Shape, str], Queue]:
+        """Waiting jobs by shape and project: kept from the first time that somebody asks."""
+        if self._lines is None:
+            self._lines = {}
+            for shape, queue in self.waiting.items():
+                for key in queue:
+                    project = self.jobs[key[2]].request.project
+                    self._lines.setdefault((shape, project), []).append(key)
+        return self._lines
+
+    def gpus_of_class(self) -> dict[str, int]:
+        """GPUs that jobs of each class hold: counted from the first time that somebody asks."""
+        if self._gpus_of_class is None:
+            self._gpus_of_class = {}
+            for job_id in self.holding:
+                self._count_gpus(None, self.jobs[job_id])
+        return self._gpus_of_class
+
+    def _count_gpus(self, before: Job | None, after: Job) -> None:
+        held = before is not None and before.state in HOLDING
+        holds = after.state in HOLDING
+        if held is not holds and self._gpus_of_class is not None:
+            name, gpus = after.request.scheduling_class, after.request.gpus
+            self._gpus_of_class[name] = self._gpus_of_class.get(name, 0) + (gpus if holds else -gpus)
+
     def _unindex(self, job: Job) -> None:
         job_id, state = job.request.job, job.state
         if state is JobState.WAITING:
             queue, key = self._places.pop(job_id)
             del queue[bisect_left(queue, key)]
+            shape = job.remainder.shape if not queue or self._lines is not None else ()
             if not queue:
-                shape = job.remainder.shape
                 del self.waiting[shape]
                 self.stuck.discard(shape)
+            if self._lines is not None:
+                line = self._lines[shape, job.request.project]
+                del line[bisect_left(line, key)]
+                if not line:
+                    del self._lines[shape, job.request.project]
         elif state in HOLDING:
             del self.holding[job_id]
         elif state is JobState.PAUSED:

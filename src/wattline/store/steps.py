@@ -30,7 +30,7 @@ class StepJournal:
     ) -> None:
         """A turn in which nothing came in and nothing was decided leaves no record."""
         answered = self._answered()
-        if not (events or answered) and _is_idle(decision):
+        if not (events or answered) and decision.is_idle:
             return
         record = StepRecord(events=tuple(events), digest=digest(), decision=decision, decided=decided)
         projects = {event.project for event in events if event.project}
@@ -44,11 +44,6 @@ class StepJournal:
             payload=encode_step(record),
         )
         self._journal.append([entry], settle=answered)
-
-
-def _is_idle(decision: Decision) -> bool:
-    noted = (decision.eased, decision.pressed, decision.stuck, decision.unsure)
-    return not (decision.actions or decision.verdicts or any(noted))
 
 
 def read_steps(journal: Journal, after_seq: int = 0) -> Iterator[tuple[int, StepRecord]]:

@@ -6,7 +6,7 @@ caps that were lowered and loops that lack flow stay so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -23,10 +23,19 @@ from wattline.twin.world import Gauges, TwinWorld
 class ContinuedWorld(TwinWorld):
     """The twin of a state. `arrival_of` says of each job what is left of it, running as it does now."""
 
-    def __init__(self, state: State, arrival_of: Callable[[Job], Arrival], *, begins_at: float) -> None:
+    def __init__(
+        self,
+        state: State,
+        arrival_of: Callable[[Job], Arrival],
+        *,
+        begins_at: float,
+        arrivals: Iterable[Arrival] = (),
+    ) -> None:
         plant = state.plant
         truth = Truth(plant, seed=0, exact=True, at=begins_at, faults=_standing_faults(state))
-        super().__init__(plant, iter(()), truth, _gauges(truth, plant), begins_at=begins_at, forget=False)
+        super().__init__(
+            plant, iter(arrivals), truth, _gauges(truth, plant), begins_at=begins_at, forget=False
+        )
         for job in state.jobs.values():
             if job.state in HOLDING or job.will_start:
                 self._take_up(state, job, arrival_of(job))

@@ -1,15 +1,16 @@
-"""Forecast: when will each job that waits start, if nothing new arrives?
+"""Forecast: when will each job that waits start?
 
 The queue is played through from where the state stands, on the twin, by the very step and decisions of the
-live loop; one run serves all jobs. How long each still takes is drawn anew for each future. Many futures give
-the time before which half of them, and nine in ten, have started a job.
+live loop; one run serves all jobs. How long each still takes, given how long it has run, is drawn anew for
+each future, and so is what may come meanwhile: hours of the last day, where at least one was seen. Many
+futures give the time before which half of them, and nine in ten, have started a job.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from wattline.control import step
@@ -22,21 +23,25 @@ from wattline.state import (
     Forecasted,
     Forgotten,
     Job,
+    JobState,
     RunSubmitted,
     State,
     dump_state,
     load_state,
 )
 from wattline.twin.continuing import ContinuedWorld
+from wattline.twin.lately import Lately, lately_of
 from wattline.twin.remaining import Lasted, Phase, SecondsLeft, draw_seconds_left, gather_lasted, lasted_of
 from wattline.twin.truth.lots import draw_lot
 from wattline.twin.workload import Arrival, draw_utilisation
 from wattline.units import SECONDS_PER_HOUR
 
 # The first in line: of those far behind a forecast knows little, and the journal keeps every one.
-_MOST_JOBS = 1000
+MOST_JOBS = 1000
 # The latest of so few futures is no ninth in ten.
 _LEAST_FOR_P90 = 5
+# Of this thread's processor, for one job of one future; measured on three-sites.
+_SECONDS_FOR_A_JOB = 0.0008
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +52,16 @@ class TwinForecaster:
     horizon_seconds: float = 7 * 24 * SECONDS_PER_HOUR
     budget_seconds: float = 1.0  # of this thread's processor
     seconds_left: SecondsLeft = draw_seconds_left
+    lately: Lately | None = None  # None: what the state still knows
+
+    def fits(self, state: State) -> bool:
+        """Whether so many jobs can be played through often enough for nine in ten to mean something."""
+        jobs = len(state.holding) + sum(map(len, state.waiting.values()))
+        return _LEAST_FOR_P90 * jobs * _SECONDS_FOR_A_JOB <= self.budget_seconds
 
     def forecast(self, state: State, policy: Policy, at: float) -> Forecasted | None:
         awaited = [job.id for job in state.jobs.values() if job.will_start]
-        return self._forecast(state, policy, at, awaited[:_MOST_JOBS])
+        return self._forecast(state, policy, at, awaited[:MOST_JOBS])
 
     def forecast_run(self, state: State, policy: Policy, submitted: RunSubmitted) -> Forecasted | None:
         """The same of a run that nobody has submitted yet, behind all that waits."""
@@ -62,7 +73,7 @@ class TwinForecaster:
         if not awaited:
             return None
         stop_at = time.thread_time() + self.budget_seconds
-        beginning = _Beginning.of(state, at)
+        beginning = _Beginning.of(state, at, self.lately)
         futures: list[_Future] = []
         while len(futures) < self.samples:
             future = self._play(beginning, policy, len(futures), awaited, stop_at)
@@ -86,15 +97,19 @@ class TwinForecaster:
 
         def arrival_of(job: Job) -> Arrival:
             lot = 0.5 * (draw_lot(sample, f"left/{job.id}") + 1.0)
-            others = lasted_of(job, beginning.state, beginning.lasted)
+            others = lasted_of(job, beginning.state, beginning.lasted, beginning.lasted_by_gpus)
             return Arrival(
                 at=job.submitted_at,
                 request=job.request,
-                work_seconds=self.seconds_left(job, beginning.at, lot, others),
+                work_seconds=self.seconds_left(job, beginning.at, lot, others, beginning.used_shares),
                 utilisation=draw_utilisation(sample, job.id),
             )
 
-        world = ContinuedWorld(state, arrival_of, begins_at=beginning.at)
+        def arrivals() -> Iterator[Arrival]:
+            for at, request in beginning.lately.arrivals(beginning.at, sample):
+                yield arrival_of(Job(request=request, state=JobState.WAITING, submitted_at=at, since=at))
+
+        world = ContinuedWorld(state, arrival_of, begins_at=beginning.at, arrivals=arrivals())
         ends_at = beginning.at + self.horizon_seconds
         waiting, starts = set(awaited), dict[str, float]()
         while True:
@@ -118,14 +133,26 @@ class _Beginning:
     state: State
     data: bytes
     lasted: dict[Phase, list[Lasted]]
+    lasted_by_gpus: dict[int, list[Lasted]]
+    used_shares: list[float]
+    lately: Lately
 
     @staticmethod
-    def of(state: State, at: float) -> _Beginning:
+    def of(state: State, at: float, lately: Lately | None) -> _Beginning:
         # What was read at this very moment would count as told already.
         at = math.nextafter(max(at, state.at), math.inf)
         kept = load_state(state.plant.facility, dump_state(state))
         kept.fold([Forgotten(at=state.at, runs=tuple(kept.runs))])  # those that still run stay
-        return _Beginning(at, kept, dump_state(kept), gather_lasted(state, at))
+        known = lately_of(state) if lately is None else lately
+        return _Beginning(
+            at=at,
+            state=kept,
+            data=dump_state(kept),
+            lasted=gather_lasted(state, at),
+            lasted_by_gpus=known.lasted_by_gpus(state, at),
+            used_shares=known.used_shares(),
+            lately=known,
+        )
 
 
 @dataclass(frozen=True, slots=True)

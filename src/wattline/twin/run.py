@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from wattline.control import Decide, StepRecord, encode_step, step
 from wattline.facility import Facility
@@ -21,6 +22,7 @@ from wattline.spec.policy import Policy
 from wattline.state import Decision, Event, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
+from wattline.twin.outlooking import Outlooker, OutlookingWorld
 from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
 from wattline.twin.timeline import Timeline
@@ -55,6 +57,7 @@ class Setting:
     overheads: Overheads = USUAL_OVERHEADS
     lines_refused: int = 0
     begins_at: float = BEGINS_AT
+    asleep: float = 1.0  # of its idle draw, what a node that nobody uses still takes
     until_seconds: float | None = None  # after the beginning; None: until all have ended
 
 
@@ -128,9 +131,11 @@ def run(
         at=begins_at,
         surroundings=setting.surroundings,
         faults=setting.faults,
+        asleep=setting.asleep,
     )
     timeline = Timeline(begins_at, layout_of(plant)) if recorded else None
-    world = TwinWorld(
+    shifts = setting.policy.shifting.is_on
+    world = (_outlooking(setting, state) if shifts else TwinWorld)(
         plant,
         setting.arrivals(),
         truth,
@@ -153,6 +158,12 @@ def run(
         cpu_seconds=time.process_time() - cpu,
     )
     return Outcome(report, timeline)
+
+
+def _outlooking(setting: Setting, state: State) -> Callable[..., TwinWorld]:
+    """A world that also tells what the hours ahead are expected to be."""
+    outlooker = Outlooker(setting.surroundings)
+    return partial(OutlookingWorld, outlooker=outlooker, state=state, policy=setting.policy)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from wattline.physics.cap_curve import OwnCurve
 from wattline.physics.draw_lots import predict_draw_utilisation
 from wattline.state import JobRequest
 from wattline.twin.traces import TraceJob
@@ -34,6 +35,7 @@ class Arrival(msgspec.Struct, frozen=True):
     saved_every_seconds: float = SAVED_EVERY_SECONDS
     application: str = ""
     batch_size: int | None = None
+    curve: OwnCurve | None = None  # what it draws and how fast it is under caps; None: as its device has it
 
     @property
     def saved_bytes(self) -> float:

@@ -299,7 +299,9 @@ class TwinWorld:
         arrival = attempt.progress.arrival
         attempt.count(self._now, self.tally.losses)
         attempt.working_at = self._now + seconds
-        self.truth.load(attempt.job, attempt.nodes, arrival.utilisation, attempt.cap_fraction, self._now)
+        self.truth.load(
+            attempt.job, attempt.nodes, arrival.utilisation, attempt.cap_fraction, self._now, arrival.curve
+        )
         attempt.pace = self.truth.pace(attempt.job)
         self._riding.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
         if attempt.pace <= 0.0:  # a node of it is off

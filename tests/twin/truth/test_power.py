@@ -3,7 +3,8 @@
 import pytest
 
 from twin.truth.sites import a_fault, a_plant, a_site, a_truth, fill, run_until
-from wattline.twin.truth import IncidentKind
+from wattline.physics.cap_curve import OwnCurve
+from wattline.twin.truth import IncidentKind, Truth
 from wattline.twin.truth.breaker import RESET_SECONDS
 
 AB = (1e6, 1e6)
@@ -143,3 +144,30 @@ def test_a_rating_that_falls_below_the_load_is_an_overload() -> None:
         (IncidentKind.FAULT, 60.0),
         (IncidentKind.TRIPPED, 120.0),
     ]
+
+
+def test_work_of_its_own_curve_draws_and_runs_as_it_was_measured() -> None:
+    plant = a_plant(a_site(device="A100"))
+    truth = a_truth(plant)
+    curve = OwnCurve(cap_fractions=(0.5, 1.0), watts=(190.0, 310.0), speeds=(0.7, 1.0))
+    gpus = plant.spots[0].node.gpus
+    truth.load("own", [(0, gpus)], 1.0, 1.0, truth.now, curve)
+    assert truth.node_gpu_watts(0) == pytest.approx(310.0)
+    assert truth.pace("own") == 1.0
+    truth.change("own", truth.now, cap_fraction=0.75)
+    assert truth.node_gpu_watts(0) == pytest.approx(250.0)
+    assert truth.pace("own") == pytest.approx(0.85)
+
+
+def test_a_node_that_nobody_uses_sleeps_and_wakes_with_work() -> None:
+    plant = a_plant(a_site())
+    rack = plant.spots[0].power[0][0]
+    awake, asleep = (
+        Truth(plant, seed=0, exact=True, at=0.0, asleep=asleep).resource_watts(rack) for asleep in (1.0, 0.1)
+    )
+    assert asleep == pytest.approx(0.1 * awake)
+    truths = [Truth(plant, seed=0, exact=True, at=0.0, asleep=asleep) for asleep in (1.0, 0.1)]
+    for truth in truths:
+        for node, spot in enumerate(plant.spots):
+            truth.load(f"job-{node}", [(node, spot.node.gpus)], 1.0, 1.0, 0.0)
+    assert truths[0].resource_watts(rack) == pytest.approx(truths[1].resource_watts(rack))

@@ -18,7 +18,7 @@ from wattline.checkpoint.cadence import (
 from wattline.checks.estimate.durations import Lasting
 from wattline.checks.estimate.records import Record
 from wattline.checks.report import Cost
-from wattline.policy.admission import empty_facility
+from wattline.policy.judging import empty_facility
 from wattline.policy.placement import choose_place
 from wattline.spec import Phase, Policy
 from wattline.state import JobRequest, Place, Plant, Saved, Snapshot, peak_watts_at

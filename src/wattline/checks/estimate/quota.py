@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wattline.checks.report import Left
+from wattline.policy.exceptions import limit_of
 from wattline.spec import Policy
 from wattline.state import Snapshot
 
@@ -11,13 +12,12 @@ _QUANTITIES = ("gpu_hours", "usd", "kwh", "kg_co2e")
 
 def left_of(snapshot: Snapshot, policy: Policy, project: str) -> Left | None:
     """What was used and what running jobs were promised is gone. None: the policy sets the team no quota."""
-    team = policy.teams.get(project)
-    if team is None:
+    if project not in policy.teams:
         return None
     committed = snapshot.account(project).committed
     found: dict[str, float] = {}
     for name in _QUANTITIES:
-        limit = getattr(team.quota, name)
+        limit = limit_of(snapshot, policy, project, name)
         if limit is not None:
             found[name] = max(0.0, limit - getattr(committed, name))
             found[f"{name}_of"] = limit

@@ -23,7 +23,7 @@ class _Quantity:
 
 
 # Life-cycle intensities: what building and fuelling the plants emits belongs to their kilowatt-hours. The
-# direct ones that Electricity Maps exports beside them leave that out, and are not read.
+# direct ones that Electricity Maps exports beside them leave that out; nothing is accounted by them.
 _CARBON = _Quantity(
     columns={
         "carbon intensity gco₂eq/kwh (lca)": 1.0,
@@ -34,6 +34,7 @@ _CARBON = _Quantity(
     least=0.0,
     most=5000.0,
 )
+_DIRECT_CARBON = _Quantity(columns={"carbon intensity gco₂eq/kwh (direct)": 1.0}, least=0.0, most=5000.0)
 _PRICE = _Quantity(
     columns={"price (usd/mwh)": 1000.0, "usd_per_mwh": 1000.0, "usd_per_kwh": 1.0}, least=-1e5, most=1e5
 )
@@ -47,6 +48,11 @@ def read_price(path: Path) -> tuple[HourlySeries, int]:
 def read_carbon(path: Path) -> tuple[HourlySeries, int]:
     """Grams of CO2e per kWh by hour, over the life cycle, and how many hours were missing."""
     return _read(path, _CARBON)
+
+
+def read_direct_carbon(path: Path) -> tuple[HourlySeries, int]:
+    """The same of burning fuel alone: what studies of shifting compare by."""
+    return _read(path, _DIRECT_CARBON)
 
 
 def _read(path: Path, quantity: _Quantity) -> tuple[HourlySeries, int]:

@@ -32,7 +32,9 @@ _BEYOND_NAMEPLATE = 1.3
 _ANY_DEVICE = next(iter(DEVICES.values()))
 
 
-def build_floor(plant: Plant, lots: Lots, at: float, surroundings: Mapping[str, Surroundings]) -> Floor:
+def build_floor(
+    plant: Plant, lots: Lots, at: float, surroundings: Mapping[str, Surroundings], asleep: float = 1.0
+) -> Floor:
     floor = Floor()
     for site in plant.facility.sites:
         around = surroundings.get(site.name)
@@ -45,7 +47,7 @@ def build_floor(plant: Plant, lots: Lots, at: float, surroundings: Mapping[str, 
                 loops[loop.name].set_supply(around.supply_celsius(loop, at))
         _add_supplies(floor, plant, site)
         _add_racks(floor, plant, site, loops, at)
-        _add_nodes(floor, plant, site, lots, at)
+        _add_nodes(floor, plant, site, lots, at, asleep)
     _come_to_rest(floor, at)
     return floor
 
@@ -108,14 +110,14 @@ def _is_air(rack: TrueRack) -> bool:
     return rack.loop.loop.kind is CoolingKind.AIR
 
 
-def _add_nodes(floor: Floor, plant: Plant, site: Site, lots: Lots, at: float) -> None:
+def _add_nodes(floor: Floor, plant: Plant, site: Site, lots: Lots, at: float, asleep: float) -> None:
     kinds: dict[tuple[Device | None, int, float, CoolingKind], Kind] = {}
     for number in plant.nodes_of_site[site.name]:
         spot = plant.spots[number]
         node, loop = spot.node, spot.loop
         make = (node.device, node.gpus, node.other_watts, loop.kind)
         if make not in kinds:
-            kinds[make] = Kind(node, loop, site.name, lots)
+            kinds[make] = Kind(node, loop, site.name, lots, asleep)
         rack = floor.racks[spot.rack.name]
         built = TrueNode(
             number=number,

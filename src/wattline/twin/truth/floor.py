@@ -53,7 +53,10 @@ class Floor:
         if node.level:
             utilisation = min(utilisation, kind.speeds[node.level])
         if load.gpus:
-            load.gpu_watts = kind.gpu_watts(utilisation, work.cap_fraction)
+            if work.curve is None:
+                load.gpu_watts = kind.gpu_watts(utilisation, work.cap_fraction)
+            else:
+                load.gpu_watts = kind.own_watts(work.curve, utilisation, work.cap_fraction)
         watts = load.gpus * kind.part_watts(load.gpu_watts, utilisation)
         work.watts += watts - load.watts
         load.watts = watts
@@ -64,7 +67,9 @@ class Floor:
         watts = idle_watts = gpu_watts = 0.0
         if not (node.unpowered or node.level == SHUTDOWN):
             gpu_watts = kind.idle_gpu_watts
-            watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
+            watts = idle_watts = kind.empty_box_watts
+            if node.loads:
+                watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
             for load in node.loads:
                 watts += load.watts
                 if load.gpu_watts > gpu_watts:

@@ -9,6 +9,7 @@ import math
 
 from wattline.facility import Device, Loop, Node
 from wattline.physics import HeatState, predict_heat_speed, predict_other_watts, predict_speed
+from wattline.physics.cap_curve import OwnCurve
 from wattline.physics.throttle import SHUTDOWN_HYSTERESIS_KELVIN
 from wattline.twin.truth.lots import CURVE_WIDTH, IDLE_WIDTH, Lots
 
@@ -31,6 +32,7 @@ class Kind:
         "_least_watts",
         "_span_watts",
         "cooling",
+        "empty_box_watts",
         "enters_celsius",
         "full_watts",
         "gpus",
@@ -41,7 +43,7 @@ class Kind:
         "speeds",
     )
 
-    def __init__(self, node: Node, loop: Loop, site: str, lots: Lots) -> None:
+    def __init__(self, node: Node, loop: Loop, site: str, lots: Lots, asleep: float = 1.0) -> None:
         self.gpus = node.gpus
         device = node.device
         self.idle_gpu_watts = self._span_watts = self._cap_watts = self._least_watts = 0.0
@@ -57,6 +59,7 @@ class Kind:
         self._busy_other_watts = predict_other_watts(other_watts, 1.0) - self._idle_other_watts
         self.idle_part_watts = self.part_watts(self.idle_gpu_watts, 0.0) if node.gpus else 0.0
         self.idle_box_watts = max(1, node.gpus) * self.part_watts(self.idle_gpu_watts, 0.0)
+        self.empty_box_watts = _quantise(asleep * self.idle_box_watts)  # while nobody uses it
         self.cooling, self.full_watts = loop.kind, node.nameplate_watts
         self.enters_celsius, self.leaves_celsius = _marks(device)
         self.speeds = _speeds(device)
@@ -71,7 +74,12 @@ class Kind:
     def part_watts(self, gpu_watts: float, utilisation: float) -> float:
         """One GPU with its part of the box around it."""
         busy_watts = self._busy_other_watts * min(1.0, utilisation)
-        return round((gpu_watts + self._idle_other_watts + busy_watts) * _QUANTA_PER_WATT) / _QUANTA_PER_WATT
+        return _quantise(gpu_watts + self._idle_other_watts + busy_watts)
+
+    def own_watts(self, curve: OwnCurve, utilisation: float, cap_fraction: float) -> float:
+        """One GPU's draw under work that was measured by itself; a device takes no cap below its least."""
+        drawn_watts = curve.predict_watts(cap_fraction)
+        return self.idle_gpu_watts + min(1.0, utilisation) * max(0.0, drawn_watts - self.idle_gpu_watts)
 
     def power_speed(self, utilisation: float, cap_fraction: float) -> float:
         """A cap slows only as far as it binds: against the speed at what the work would draw by itself."""
@@ -82,6 +90,10 @@ class Kind:
         if allowed_watts >= wanted_watts:
             return 1.0
         return predict_speed(allowed_watts / self._cap_watts) / predict_speed(wanted_watts / self._cap_watts)
+
+
+def _quantise(watts: float) -> float:
+    return round(watts * _QUANTA_PER_WATT) / _QUANTA_PER_WATT
 
 
 def _marks(device: Device | None) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -12,6 +12,7 @@ import msgspec
 
 from wattline.facility import Rack
 from wattline.physics import LimitedBy
+from wattline.physics.cap_curve import OwnCurve
 from wattline.physics.recirculation import predict_recirculation_kelvin
 from wattline.twin.truth.breaker import Breaker
 from wattline.twin.truth.energy import SiteEnergyMeter
@@ -120,6 +121,7 @@ class Work(msgspec.Struct, eq=False):
     utilisation: float
     cap_fraction: float
     at: float
+    curve: OwnCurve | None = None  # measured by itself; None: as its device has it
     loads: list[Load] = msgspec.field(default_factory=list)
     gpus: int = 0
     watts: float = 0.0
@@ -137,11 +139,13 @@ class Work(msgspec.Struct, eq=False):
     def find_pace(self) -> None:
         """Heat and a cap both lower the clock; the lower of the two is the one that counts."""
         power_speed = heat_speed = 1.0
+        if self.curve is not None:
+            power_speed = min(power_speed, self.curve.predict_speed(self.cap_fraction))
         for load in self.loads:
             node = load.node
             if not load.gpus:
                 continue
-            if self.cap_fraction < 1.0:
+            if self.cap_fraction < 1.0 and self.curve is None:
                 power_speed = min(power_speed, node.kind.power_speed(self.utilisation, self.cap_fraction))
             if node.level:
                 heat_speed = min(heat_speed, node.kind.speeds[node.level])

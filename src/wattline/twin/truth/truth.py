@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from wattline.errors import UsageError, WattlineError
 from wattline.physics import LimitedBy
+from wattline.physics.cap_curve import OwnCurve
 from wattline.spec.faults import Fault
 from wattline.state import Plant
 from wattline.twin.truth.breaker import Breaker
@@ -43,10 +44,12 @@ class Truth:
         at: float,
         surroundings: Mapping[str, Surroundings] | None = None,
         faults: Sequence[Fault] = (),
+        asleep: float = 1.0,
     ) -> None:
+        """`asleep`: of its idle draw, what a node that nobody uses still takes."""
         around = surroundings or {}
         self.now = at  # the time last moved to
-        self._floor = build_floor(plant, Lots(seed, exact), at, around)
+        self._floor = build_floor(plant, Lots(seed, exact), at, around, asleep)
         self._conditions = Conditions(self._floor, plant, faults, around, at)
 
     def load(
@@ -56,6 +59,7 @@ class Truth:
         utilisation: float,
         cap_fraction: float,
         at: float,
+        curve: OwnCurve | None = None,
     ) -> None:
         """A job begins on so many GPUs of each node; one that is off takes it down at once."""
         floor = self._floor
@@ -70,7 +74,7 @@ class Truth:
                 raise UsageError(f"job {key}: wants {gpus} GPUs of {node.name}, {node.gpus_free} are free")
             if node.site is not site:
                 raise UsageError(f"job {key}: {node.name} is at another site than its first node")
-        work = Work(key, site, utilisation, cap_fraction, at)
+        work = Work(key, site, utilisation, cap_fraction, at, curve)
         floor.works[key] = work
         for number, gpus in nodes:
             node = floor.nodes[number]

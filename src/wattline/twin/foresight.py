@@ -1,0 +1,167 @@
+"""Foresight: what is a job told of when it will start, and was that right?
+
+A queue that can be played through on the twin in time is. A longer one is told by how fast its lines move,
+which costs nothing, so that a job is told the moment it arrives. Either way the answer is corrected by how
+wrong such answers were. What is needed for that is heard from events; hearing a journal again leads to the
+same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from wattline.spec.policy import Policy
+from wattline.state import (
+    AttemptEnded,
+    AttemptStarted,
+    Ending,
+    Event,
+    Expected,
+    Forecasted,
+    Forgotten,
+    Job,
+    JobRequest,
+    RunSubmitted,
+    State,
+    waiting_key,
+)
+from wattline.twin.forecast import MOST_JOBS, TwinForecaster
+from wattline.twin.lately import Ended, Lately
+from wattline.twin.lines import Lines
+from wattline.twin.recalibrating import Recalibration, Wait
+
+PLAYED, LINES = "twin", "lines"
+# An attempt that ended so will be followed by another.
+_GOES_ON = (Ending.PAUSED, Ending.LOST, Ending.NOT_STARTED)
+
+
+@dataclass(slots=True)
+class _Known:
+    """A job that has not ended."""
+
+    request: JobRequest
+    first_began_at: float | None = None
+    began_at: float | None = None
+    worked_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Foresight:
+    """Implements control.Forecaster; hears every event of the loop, once and in order."""
+
+    played: TwinForecaster = field(default_factory=TwinForecaster)
+    lately: Lately = field(default_factory=Lately)
+    _lines: Lines = field(default_factory=Lines)
+    _recalibration: Recalibration = field(default_factory=Recalibration)
+    _jobs: dict[str, _Known] = field(default_factory=dict)
+    _runs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def hear(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, RunSubmitted):
+                self._runs[event.run] = tuple([request.job for request in event.jobs])
+                for request in event.jobs:
+                    self._jobs[request.job] = _Known(request)
+                    self.lately.come(event.at, request)
+            elif isinstance(event, AttemptStarted):
+                self._begin(event)
+            elif isinstance(event, AttemptEnded):
+                self._end(event)
+            elif isinstance(event, Forecasted):
+                self._tell(event)
+            elif isinstance(event, Forgotten):
+                self._forget(event)
+
+    def forecast(self, state: State, policy: Policy, at: float) -> Forecasted | None:
+        """Of all that waits, the first in line where that is too much."""
+        if self.played.fits(state):
+            found = replace(self.played, lately=self.lately).forecast(state, policy, at)
+            return None if found is None else self._corrected(found)
+        starts = [
+            self.expect(state, state.jobs[job_id], at)
+            for queue in state.waiting.values()
+            for _, _, job_id in queue[:MOST_JOBS]
+            if state.jobs[job_id].will_start
+        ]
+        starts.sort(key=lambda expected: (expected.p50_at or at, expected.job))
+        return self.told(tuple(starts[:MOST_JOBS]), at) if starts else None
+
+    def expect(self, state: State, job: Job, at: float) -> Expected:
+        """Of one job that stands in line, by how fast its line moves; for a job that has just come, too."""
+        shape = job.remainder.shape
+        queue = state.waiting[shape]
+        place = 1 + bisect_left(queue, waiting_key(job))
+        raw = self._lines.expect(shape, place, at, state.jobs[queue[0][2]].since)
+        wait = self._recalibration.correct((LINES,), raw)
+        return _expected(job.id, at, wait, raw)
+
+    def told(self, starts: tuple[Expected, ...], at: float) -> Forecasted:
+        return Forecasted(
+            at=at, source=LINES, starts=starts, samples=0, horizon_seconds=self.played.horizon_seconds
+        )
+
+    def _corrected(self, found: Forecasted) -> Forecasted:
+        starts = []
+        for raw in found.starts:
+            if raw.p50_at is None or raw.p90_at is None:
+                starts.append(raw)
+                continue
+            played = Wait(raw.p50_at - found.at, raw.p90_at - found.at)
+            wait = self._recalibration.correct((PLAYED,), played)
+            starts.append(_expected(raw.job, found.at, wait, played))
+        return Forecasted(
+            at=found.at,
+            source=found.source,
+            starts=tuple(starts),
+            samples=found.samples,
+            horizon_seconds=found.horizon_seconds,
+        )
+
+    def _begin(self, event: AttemptStarted) -> None:
+        self._recalibration.begin(event.job, event.at)
+        known = self._jobs.get(event.job)
+        if known is None:
+            return
+        known.began_at = event.at
+        known.first_began_at = event.at if known.first_began_at is None else known.first_began_at
+        self._lines.begin(known.request.shape, event.at)
+
+    def _end(self, event: AttemptEnded) -> None:
+        known = self._jobs.get(event.job)
+        if known is None:
+            return
+        if known.began_at is not None:
+            known.worked_seconds += event.at - known.began_at
+            known.began_at = None
+        if event.ending in _GOES_ON:
+            return
+        request, began_at = known.request, known.first_began_at
+        if event.ending is Ending.SUCCEEDED and began_at is not None:
+            self.lately.ended.append(
+                Ended(request.gpus, began_at, event.at, known.worked_seconds, request.max_duration_seconds)
+            )
+        if event.ending is not Ending.FAILED:  # it may be tried again
+            self._drop(event.job)
+
+    def _tell(self, event: Forecasted) -> None:
+        for told in event.starts:
+            if told.raw_p50_at is not None and told.raw_p90_at is not None:
+                raw = Wait(told.raw_p50_at - event.at, told.raw_p90_at - event.at)
+                self._recalibration.tell(told.job, (event.source,), event.at, raw)
+
+    def _forget(self, event: Forgotten) -> None:
+        for run in event.runs:
+            for job in self._runs.pop(run, ()):
+                self._drop(job)
+
+    def _drop(self, job: str) -> None:
+        self._jobs.pop(job, None)
+        self._recalibration.drop(job)
+
+
+def _expected(job: str, at: float, wait: Wait, raw: Wait) -> Expected:
+    return Expected(
+        job, at + wait.p50_seconds, at + wait.p90_seconds, at + raw.p50_seconds, at + raw.p90_seconds
+    )

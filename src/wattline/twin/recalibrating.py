@@ -1,0 +1,116 @@
+"""Recalibrating: how far were forecasts off, and what does that make of the next one?
+
+Every wait that ends is held against the first forecast of it, as a ratio. What is forecast next is stretched
+by the ratio that half of those stayed below, and its upper end by the one that nine in ten did (conformalised
+quantiles, Romano et al. 2019). Waits that overlap err together: a wait weighs as much as its share of those
+that were open when it ended, so that a whole queue that passes weighs about as much as one job that waits
+alone. The past fades by the same measure, and an assumed spread always counts for a few.
+
+All that is learnt comes from events, in their order: hearing a journal again leads to the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = tuple[Hashable, ...]  # of a forecast: errors of one kind are alike
+
+# A bin of the ratio's logarithm is 5 % wide; the widest is e⁶, four hundred times too early or too late.
+_WIDTH, _WIDEST = 0.05, 6.0
+_POINTS = np.arange(-_WIDEST, _WIDEST + _WIDTH / 2, _WIDTH)
+# Of the logarithm, assumed; what that weighs; after which weight the past has faded to a third. Chosen at
+# arrival scales 4.2, 5.5 and 7 of Philly; the figures of bench.eta are of 4.5, 5 and 6.
+SPREAD = 0.55
+P90_OVER_P50 = math.exp(1.2816 * SPREAD)
+_ASSUMED_WEIGHT = 8.0
+_FADES_AFTER = 5.0
+_LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From the forecast on: as likely shorter as longer, and nine times in ten shorter."""
+
+    p50_seconds: float
+    p90_seconds: float
+
+
+class Recalibration:
+    """Told of forecasts as they were before correction, and of starts."""
+
+    def __init__(self) -> None:
+        self._errors: dict[Kind, tuple[_Errors, _Errors]] = {}
+        self._open: dict[str, tuple[Kind, float, Wait]] = {}
+        self._open_of_kind: Counter[Kind] = Counter()
+
+    def correct(self, kind: Kind, wait: Wait) -> Wait:
+        errors = self._errors.get(_situation(kind, wait)) or _unknown()
+        p50 = wait.p50_seconds * errors[0].ratio(0.5)
+        return Wait(p50, max(p50, wait.p90_seconds * errors[1].ratio(0.9)))
+
+    def tell(self, job: str, kind: Kind, at: float, wait: Wait) -> None:
+        """A wait was forecast; only the first of each is held against what comes."""
+        if job not in self._open:
+            self._open[job] = (_situation(kind, wait), at, wait)
+            self._open_of_kind[self._open[job][0]] += 1
+
+    def begin(self, job: str, at: float) -> None:
+        told = self.drop(job)
+        if told is None:
+            return
+        kind, told_at, wait = told
+        weight = 1.0 / (1 + self._open_of_kind[kind])
+        errors = self._errors.get(kind)
+        if errors is None:
+            errors = self._errors[kind] = _unknown()
+        waited = max(_LEAST_SECONDS, at - told_at)
+        errors[0].add(waited / max(_LEAST_SECONDS, wait.p50_seconds), weight)
+        errors[1].add(waited / max(_LEAST_SECONDS, wait.p90_seconds), weight)
+
+    def drop(self, job: str) -> tuple[Kind, float, Wait] | None:
+        """It waits no longer; where it will never start, nothing is learnt of it."""
+        told = self._open.pop(job, None)
+        if told is not None:
+            self._open_of_kind[told[0]] -= 1
+        return told
+
+
+def _situation(kind: Kind, wait: Wait) -> Kind:
+    """Those who wait for seconds, minutes, hours or days wait for other things, and err otherwise."""
+    return (*kind, int(math.log10(max(_LEAST_SECONDS, wait.p50_seconds))))
+
+
+class _Errors:
+    """What came by what was forecast, as a histogram of logarithms in which the past fades."""
+
+    __slots__ = ("_assumed", "_known", "_seen")
+
+    def __init__(self, median: float) -> None:
+        assumed = np.exp(-0.5 * ((_POINTS - median) / SPREAD) ** 2)
+        self._assumed: NDArray[np.float64] = assumed * (_ASSUMED_WEIGHT / assumed.sum())
+        self._seen = np.zeros(len(_POINTS))
+        self._known: dict[float, float] = {}
+
+    def add(self, ratio: float, weight: float) -> None:
+        log = min(max(math.log(ratio), -_WIDEST), _WIDEST)
+        self._seen *= math.exp(-weight / _FADES_AFTER)
+        self._seen[round((log + _WIDEST) / _WIDTH)] += weight
+        self._known.clear()
+
+    def ratio(self, share: float) -> float:
+        known = self._known.get(share)
+        if known is None:
+            below = (self._assumed + self._seen).cumsum()
+            known = self._known[share] = math.exp(float(np.interp(share * below[-1], below, _POINTS)))
+        return known
+
+
+def _unknown() -> tuple[_Errors, _Errors]:
+    """Where nothing was seen a forecast is taken as right: half stay below p50, nine in ten below p90."""
+    return _Errors(0.0), _Errors(-math.log(P90_OVER_P50))
