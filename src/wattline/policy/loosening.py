@@ -1,7 +1,7 @@
 """Loosening: where may shapes that are known to have fitted nowhere fit now?
 
 Where nothing was loosened it is as it was; where there is less room than one needs it does not fit, and will
-not before more is loosened. What does not fit does not fit for more watts either.
+not before more is loosened. What does not fit does not fit for more watts or more GPUs either.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Loosened:
     """Good for one decision, in which room is taken and none is given back."""
 
     __slots__ = (
+        "_biggest_passing",
         "_draft",
         "_headroom",
         "_least_failing",
@@ -27,6 +28,7 @@ class Loosened:
         "_pools",
         "_power_fraction",
         "_rooms",
+        "_smallest_failing",
     )
 
     def __init__(
@@ -38,6 +40,9 @@ class Loosened:
         # By kind, the fewest watts of each GPU that fit nowhere, and the most that may until more is taken.
         self._least_failing: dict[_Kind, float] = {}
         self._most_passing: dict[_Kind, float] = {}
+        # By watts, the fewest GPUs that fit nowhere, and the most that may until more is taken.
+        self._smallest_failing: dict[_Size, int] = {}
+        self._biggest_passing: dict[_Size, int] = {}
 
     def may_fit(self, request: JobRequest) -> bool:
         """Whether any pool that was loosened may carry a job by now; none does for most, most of the time."""
@@ -49,11 +54,17 @@ class Loosened:
             return False
         if watts <= self._most_passing.get(kind, -math.inf):
             return True
+        gpus, size = request.gpus, (watts, *kind[1:])
+        smallest = self._smallest_failing.get(size)
+        if smallest is not None and gpus >= smallest:
+            return False
+        if gpus <= self._biggest_passing.get(size, -1):
+            return True
         fits = any(self._fits_in(request, pool) for pool in self._pools)
         if fits:
-            self._most_passing[kind] = watts
+            self._most_passing[kind], self._biggest_passing[size] = watts, gpus
         else:
-            self._least_failing[kind] = watts
+            self._least_failing[kind], self._smallest_failing[size] = watts, gpus
         return fits
 
     def pools(self, request: JobRequest) -> list[int]:
@@ -64,10 +75,12 @@ class Loosened:
         """There is more room in these pools than was known: nothing is kept there any more."""
         self._pools = sorted({*self._pools, *pools})
         self._least_failing.clear()
+        self._smallest_failing.clear()
 
     def take(self) -> None:
         """Somebody took a place: there is less room than there was."""
         self._most_passing.clear()
+        self._biggest_passing.clear()
 
     def _fits_in(self, request: JobRequest, pool: int) -> bool:
         if request.gpu_models and self._draft.plant.pools[pool][1] not in request.gpu_models:
@@ -77,6 +90,7 @@ class Loosened:
 
 
 _Kind = tuple[int, tuple[str, ...], bool]  # GPUs, their models, and whether they may be spread
+_Size = tuple[float, tuple[str, ...], bool]  # the same for so many watts of each
 
 
 def _kind_of(request: JobRequest) -> _Kind:
