@@ -9,7 +9,7 @@ import pytest
 from cli.deciding import submit, write_policy
 from cli.looking import Writing
 from wattline.cli.policy_in_force import Following, choose_policy, promoted_policy
-from wattline.cli.policy_shelf import PolicyShelf
+from wattline.release.policy_shelf import PolicyShelf
 from wattline.state import Adopted, Noticed
 
 

@@ -19,9 +19,12 @@ def most_of(hall: Hall, snapshot: Snapshot, request: JobRequest) -> dict[int, in
         Rooms.of(snapshot, hall.policy.thresholds),
         headroom_of(snapshot, hall.policy.thresholds),
     )
-    return {
-        pool: rooms.room(snapshot, headroom, request, pool).most for pool in range(len(snapshot.plant.pools))
-    }
+    found = {}
+    for pool, biggest in enumerate(snapshot.plant.biggest_of_pool):
+        room = rooms.room(snapshot, headroom, request, pool)
+        single = max((gpus for gpus in range(1, biggest + 1) if room.fits(gpus)), default=0)
+        found[pool] = max(single, room.spread())
+    return found
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -276,3 +276,4 @@ def test_whatever_comes_and_goes_no_bound_is_broken(
             ending = Ending.SUCCEEDED if what == "end" else Ending.LOST
             hall.ended(running[which % len(running)], ending)
         settle(hall, most=60)
+        assert claimed_watts(hall) <= feed_watts

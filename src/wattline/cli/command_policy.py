@@ -11,10 +11,10 @@ from rich.console import Console
 from wattline.cli.finding import open_if_any
 from wattline.cli.policy_in_force import adopt_now, say_placing
 from wattline.cli.policy_shadow import CanaryFiles, Candidate
-from wattline.cli.policy_shelf import Placing, PolicyShelf
 from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
 from wattline.cli.session import open_session, user
 from wattline.live import Home
+from wattline.release.policy_shelf import Placing, PolicyShelf
 
 
 def promote_policy(file: str, *, approved_by: str, because: str, as_json: bool) -> int:

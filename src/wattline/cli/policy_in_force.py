@@ -11,10 +11,10 @@ import time
 import msgspec
 
 from wattline.cli.finding import View
-from wattline.cli.policy_shelf import Placing, PolicyShelf
 from wattline.cli.session import Session
 from wattline.errors import WattlineError
 from wattline.live import Home
+from wattline.release.policy_shelf import Placing, PolicyShelf
 from wattline.spec import Policy, parse_document
 from wattline.state import Adopted, Decision, Event, Noticed, State
 from wattline.store import ObjectStore

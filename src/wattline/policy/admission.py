@@ -28,9 +28,9 @@ from wattline.policy.securing import (
     sort_out,
 )
 from wattline.policy.shifting import Shift, is_held_back
-from wattline.policy.turns import Turns
+from wattline.policy.turns import Order, Turns
 from wattline.policy.waiting_heads import start_fractions, start_on_cap
-from wattline.spec.policy import Policy, SchedulingClass
+from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
     ActionKind,
@@ -144,31 +144,22 @@ def _next_in(draft: Snapshot, policy: Policy, head: _Head, turns: Turns[_Head]) 
 
 
 def _put_in_line(turns: Turns[_Head], policy: Policy, job: Job, head: _Head) -> None:
-    """Of those who came at once, whoever asks for most goes first: it has most to lose by a dear place."""
-    known = policy.classes.get(job.request.scheduling_class)
-    before_all = _before_all(known) if policy.teams else 0.0
-    after = -known.priority if known is not None else 0.0
-    urgent, since, name = head.queue[head.next]
-    gpu_hours = job.request.gpus * compared_hours(job.remainder)
-    turns.add(before_all, job.request.project, (after, urgent, since, -gpu_hours, name), head)
+    before_all, order = _order_of(job, policy)
+    turns.add(before_all, job.request.project, order, head)
 
 
-_Rank = tuple[float, float, float]
+def _order_of(job: Job, policy: Policy) -> tuple[float, Order]:
+    """What comes before a team's standing, and what after it.
 
-
-def _rank(job: Job, policy: Policy, fairness: Fairness | None) -> _Rank:
-    """Who goes first: classes by their priority; of teams the one that holds least, whatever its classes are,
-    but for those that may preempt."""
+    Among teams, classes that may preempt go before all others. Of those who came at once, whoever asks for
+    most goes first: it has most to lose by a dear place.
+    """
     known = policy.classes.get(job.request.scheduling_class)
     priority = known.priority if known is not None else 0.0
-    if fairness is None:
-        return 0.0, 0.0, -priority
-    return _before_all(known), fairness.standing(job.request.project), -priority
-
-
-def _before_all(known: SchedulingClass | None) -> float:
-    """Classes that may preempt go before all others, whatever their teams hold."""
-    return -known.priority if known is not None and known.preempts else 0.0
+    before_all = -priority if policy.teams and known is not None and known.preempts else 0.0
+    urgent, since, name = waiting_key(job)
+    gpu_hours = job.request.gpus * compared_hours(job.remainder)
+    return before_all, (-priority, urgent, since, -gpu_hours, name)
 
 
 def _was_tried(draft: Snapshot, job_id: str, admission: Admission) -> bool:
@@ -221,15 +212,15 @@ def _ask_to_make_way(draft: Snapshot, policy: Policy, fairness: Fairness, admiss
 def _in_line(draft: Snapshot, policy: Policy, fairness: Fairness | None, shift: Shift | None) -> list[Job]:
     """The first of each queue that still waits and has nothing reserved, in the order in which they go."""
 
-    fairness = fairness if policy.teams else None
+    def turn(job: Job) -> tuple[float, float, Order]:
+        before_all, order = _order_of(job, policy)
+        standing = fairness.standing(job.request.project) if fairness is not None and policy.teams else 0.0
+        return before_all, standing, order
 
-    def rank(job: Job) -> tuple[_Rank, tuple[float, float, str]]:
-        return _rank(job, policy, fairness), waiting_key(job)
-
-    lines = draft.queues if fairness is None else draft.lines
+    lines = draft.lines if policy.teams else draft.queues
     first = [draft.job(queue[0][2]) for _, queue in lines]
     waiting = [job for job in first if job.state is JobState.WAITING and job.id not in draft.reservations]
-    return sorted([job for job in waiting if _may_go(draft, policy, job, shift)], key=rank)
+    return sorted([job for job in waiting if _may_go(draft, policy, job, shift)], key=turn)
 
 
 def _may_go(draft: Snapshot, policy: Policy, job: Job, shift: Shift | None) -> bool:

@@ -24,7 +24,6 @@ class Leeway:
         "_bays",
         "_biggest",
         "_headroom",
-        "_laid",
         "_plant",
         "_pool",
         "_shared",
@@ -56,7 +55,6 @@ class Leeway:
             return
         self._above.clear()
         self._shared = self._watts = None
-        self._laid = -stamp[1]
         if before is None or stamp[2:] != before[2:]:  # what is believed has changed everywhere
             self._bays.clear()
             self._zones.clear()
@@ -105,8 +103,6 @@ class Leeway:
         """Changes of its rack, whole watts left of it, GPUs free on one node, and on all of them."""
         bay = self._plant.bays[number]
         changes = self._snapshot.rack_changes(bay.rack_resource)
-        if changes < 0:
-            changes = self._laid
         known = self._bays.get(number)
         if known is None or known[0] != changes:
             left = math.floor(self._headroom[bay.rack_resource])
@@ -116,8 +112,7 @@ class Leeway:
 
     def zone_changes(self, zone: int) -> int:
         """Counts what changed in the racks of a zone, overlay included."""
-        changes = self._snapshot.zone_changes(zone)
-        return changes if changes >= 0 else self._laid
+        return self._snapshot.zone_changes(zone)
 
     def _add_up(self) -> list[float]:
         if self.shared() <= 0.0:  # what is full above all zones is full for each of them

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from wattline.policy.fairness import Fairness
 from wattline.policy.naming import next_action
-from wattline.policy.price import RESTART_SECONDS, save_seconds
+from wattline.policy.price import leaving_gpu_seconds, save_seconds
 from wattline.policy.reserving import find_opening, may_run
 from wattline.spec.policy import Policy, SchedulingClass
 from wattline.state import Action, ActionKind, Job, JobState, Reservation, Snapshot
@@ -41,7 +41,7 @@ class Ways:
             action = next_action(
                 one,
                 ActionKind.PAUSE,
-                lost_gpu_seconds=lost_gpu_seconds(one),
+                lost_gpu_seconds=leaving_gpu_seconds(one),
                 because=f"makes way for {job.id}",
                 yields=True,
             )
@@ -91,13 +91,8 @@ class Ways:
                 may_leave = _class_of(one, policy).gives_way and not one.asked and not draft.flying(job_id)
                 if may_leave and _running_since(one) <= latest:
                     able.append(one)
-        able.sort(key=lambda one: (lost_gpu_seconds(one) / one.request.gpus, -_running_since(one), one.id))
+        able.sort(key=lambda one: (leaving_gpu_seconds(one) / one.request.gpus, -_running_since(one), one.id))
         return able
-
-
-def lost_gpu_seconds(job: Job) -> float:
-    """Useful work that is lost when a job saves, leaves and comes back."""
-    return job.request.gpus * (save_seconds(job) + RESTART_SECONDS)
 
 
 def _class_of(job: Job, policy: Policy) -> SchedulingClass:

@@ -20,9 +20,9 @@ def price_rung(snapshot: Snapshot, job: Job, rung: Rung) -> float:
     if rung.kind is RungKind.SHRINK_BATCH:
         return gpus * _PRICED_SECONDS * (1 - rung.amount)
     if rung.kind is RungKind.PAUSE:
-        return gpus * (rung.amount + RESTART_SECONDS + save_seconds(job))
+        return gpus * rung.amount + leaving_gpu_seconds(job)
     if rung.kind is RungKind.MIGRATE:
-        return gpus * (save_seconds(job) + RESTART_SECONDS + move_seconds(snapshot, job))
+        return gpus * move_seconds(snapshot, job) + leaving_gpu_seconds(job)
     return gpus * unsaved_seconds(snapshot, job)
 
 
@@ -44,6 +44,11 @@ def move_seconds(snapshot: Snapshot, job: Job) -> float:
         ),
         default=0.0,
     )
+
+
+def leaving_gpu_seconds(job: Job) -> float:
+    """Useful work that is lost when a job saves, leaves and comes back."""
+    return max(1, job.request.gpus) * (save_seconds(job) + RESTART_SECONDS)
 
 
 def save_seconds(job: Job) -> float:

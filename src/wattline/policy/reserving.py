@@ -27,6 +27,7 @@ from wattline.state import (
     project,
     seconds_left,
 )
+from wattline.units import format_seconds
 
 # Of those who might leave at most so many are looked at, the first in line.
 _MOST_LEAVERS = 4096
@@ -124,7 +125,7 @@ def reserve_place(draft: Snapshot, policy: Policy, job: Job, near: str | None) -
         place=opening.place,
         made_at=draft.at,
         starts_at=None if starts_at is None else max(starts_at, draft.at),
-        because=f"overtaken for longer than {policy.sharing.patience:g} s",
+        because=f"overtaken for longer than {format_seconds(policy.sharing.patience or 0.0)}",
     )
 
 

@@ -58,11 +58,8 @@ class Roomiest:
         for zone in self._plant.zones_of_pool[pool]:
             changes = snapshot.zone_changes(zone)
             known = self._known.get((zone, gpus))
-            if known is None or known.changes != (changes if changes >= 0 else -stamp[1]):
-                known = self._look(
-                    snapshot, headroom, zone, gpus, 0.0, changes if changes >= 0 else -stamp[1]
-                )
-                self._known[zone, gpus] = known
+            if known is None or known.changes != changes:
+                known = self._known[zone, gpus] = self._look(snapshot, headroom, zone, gpus, 0.0, changes)
             if known.met is not None and known.least_cpus < request.cpus:
                 known = self._look(snapshot, headroom, zone, gpus, request.cpus, changes)
             if known.met is not None:

@@ -48,16 +48,6 @@ class Room:
         self._spread: int | None = None  # of one stamp
         self._stamp: Stamp | None = None
 
-    @property
-    def most(self) -> int:
-        """The biggest job that may fit."""
-        return max(self.single(), self.spread())
-
-    @property
-    def most_above(self) -> int:
-        """The biggest job that what is above all racks carries: quick, and never too small."""
-        return self._gpus(self._leeway.shared())
-
     def fits(self, gpus: int) -> bool:
         """Whether some node, its rack and all that is above it carry so many."""
         left = self._leeway.watts(gpus)
@@ -72,11 +62,6 @@ class Room:
     def spreads(self, gpus: int) -> bool:
         """Whether so many are carried over several nodes."""
         return self.may_spread(gpus) and self.spread() >= gpus
-
-    def single(self) -> int:
-        """The most GPUs on one node."""
-        biggest = self._plant.biggest_of_pool[self._pool]
-        return next((gpus for gpus in range(biggest, 0, -1) if self.fits(gpus)), 0)
 
     def spread(self) -> int:
         """The most GPUs over several nodes."""

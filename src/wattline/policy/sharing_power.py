@@ -20,7 +20,7 @@ from wattline.policy.judging import changed
 from wattline.policy.naming import next_action
 from wattline.policy.power_bounds import Bound, find_bounds, lay_used, read_watts
 from wattline.policy.power_parts import Part, find_parts
-from wattline.policy.price import RESTART_SECONDS, save_seconds
+from wattline.policy.price import leaving_gpu_seconds
 from wattline.policy.waiting_heads import Head, find_heads
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Outcome, Snapshot, Verdict
@@ -197,7 +197,7 @@ class _Hall:
             if menu is None or level == part.level:
                 continue
             if level == OFF:
-                lost = job.request.gpus * (RESTART_SECONDS + save_seconds(job))
+                lost = leaving_gpu_seconds(job)
                 action = next_action(
                     job, ActionKind.PAUSE, lost_gpu_seconds=lost, because=because, yields=True
                 )

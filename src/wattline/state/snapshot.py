@@ -202,12 +202,16 @@ class Snapshot(Belief):
         return self._ledger.site_changes if is_plain else None
 
     def rack_changes(self, rack: int) -> int:
-        """Counts what changed in a rack; another number wherever something is laid over it."""
-        return self._ledger.rack_changes[rack] if rack not in self._claimed else -next(_LAYS)
+        """Counts what changed in a rack; below zero, by its site's last lay, where one lies over it."""
+        if rack not in self._claimed:
+            return self._ledger.rack_changes[rack]
+        return -self._laid[self.plant.site_number_of_resource[rack]]
 
     def zone_changes(self, zone: int) -> int:
-        """Counts what changed in the racks of a zone; another number wherever something is laid over it."""
-        return self._ledger.zone_changes[zone] if zone not in self._zones else -next(_LAYS)
+        """Counts what changed in the racks of a zone; the same where something is laid over one of them."""
+        if zone not in self._zones:
+            return self._ledger.zone_changes[zone]
+        return -self._laid[self.plant.zones[zone].site]
 
     def cap(self, resource: int) -> int:
         return self._ledger.caps[resource]

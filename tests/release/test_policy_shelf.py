@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wattline.cli.policy_shelf import Placing, PolicyShelf
 from wattline.errors import RefusedError, UnavailableError, UsageError
 from wattline.live import Home
+from wattline.release.policy_shelf import Placing, PolicyShelf
 
 
 @pytest.fixture
