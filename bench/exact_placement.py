@@ -24,9 +24,9 @@ from wattline.facility import Facility
 from wattline.policy import decide
 from wattline.policy.objective import waiting_score
 from wattline.policy.placement import score_place
-from wattline.policy.pools import compared_hours, pools_for
+from wattline.policy.pools import pools_for
 from wattline.spec import FacilityDocument, Policy, build_facility, read_policy
-from wattline.state import Decision, JobRequest, Place, RunSubmitted, Snapshot, State
+from wattline.state import Decision, JobRequest, Place, RunSubmitted, Snapshot, State, compared_hours
 from wattline.twin.exact import place_exactly
 
 BAR = 0.05

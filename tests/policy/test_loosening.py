@@ -56,7 +56,7 @@ def test_whoever_finds_a_place_may_fit_there_while_others_take_theirs(seed: int)
         assert may_fit
         assert spot.pool in pools
         draft.keep(claim_of(request, place, draft.plant))
-        loosened.take()
+        loosened.take(place.site)
         placed += 1
     assert placed + refused > 0
 

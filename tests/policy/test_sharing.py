@@ -264,10 +264,14 @@ def test_whatever_happens_a_reservation_is_kept_by_its_time(steps: list[tuple[st
                 first = told.setdefault(f"{job_id} {reservation.made_at}", reservation.starts_at)
                 assert reservation.starts_at == first
                 assert hall.at < reservation.starts_at + policy.thresholds.acknowledge_within + 960.0
-        lines = hall.state.lines()
-        assert sorted(key for line in lines.values() for key in line) == sorted(
-            key for queue in hall.state.waiting.values() for key in queue
-        )
+        waiting = sorted(key for queue in hall.state.waiting.values() for key in queue)
+        for by_project in (False, True):
+            heads = hall.state.heads(by_project=by_project)
+            assert sorted(key for line in heads.lines.values() for key in line.queue) == waiting
+            in_order = [line for group in heads.groups.values() for _, line in group]
+            assert {id(line) for line in in_order} == {id(line) for line in heads.lines.values()}
+            assert all(line.order[3] == line.queue[0][2] for line in in_order)
+            assert all(group == sorted(group) for group in heads.groups.values())
         held = dict.fromkeys(projects, 0)
         for job_id in hall.state.holding:
             request = hall.state.jobs[job_id].request

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
-from itertools import islice
 
 import msgspec
 
@@ -15,10 +14,10 @@ from wattline.policy.loosening import Loosened
 from wattline.policy.naming import next_action
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.policy.placement import Choice
-from wattline.policy.pools import compared_hours
 from wattline.policy.readiness import when_ready
 from wattline.policy.reserving import lost_at
 from wattline.policy.securing import (
+    MOST_TRIED,
     Kept,
     ask_to_make_way,
     fill_in,
@@ -28,7 +27,7 @@ from wattline.policy.securing import (
     sort_out,
 )
 from wattline.policy.shifting import Shift, is_held_back
-from wattline.policy.turns import Order, Turns
+from wattline.policy.turns import Head, Turns
 from wattline.policy.waiting_heads import start_fractions, start_on_cap
 from wattline.spec.policy import Policy
 from wattline.state import (
@@ -37,8 +36,8 @@ from wattline.state import (
     Job,
     JobRequest,
     JobState,
+    Line,
     Outcome,
-    Queue,
     Reservation,
     Snapshot,
     Verdict,
@@ -81,19 +80,13 @@ def admit(
     is_time = draft.at >= next_securing(draft.decided_at, policy)
     if is_time and policy.sharing.patience is not None:
         _reserve(draft, policy, fairness, kept, admission)
-    turns: Turns[_Head] = Turns(fairness.standing if fairness is not None else None)
-    for is_stuck, queue in draft.lines if fairness is not None else draft.queues:
-        first = draft.jobs[queue[0][2]]
-        if is_stuck and not loosened.may_fit(first.request):
-            if first.past or policy.teams:
-                _look_again(draft, policy, queue, admission)
-            continue
-        _put_in_line(turns, policy, first, _Head(queue, is_stuck))
-    _go_through(draft, policy, turns, loosened, fairness, admission)
+    _go_through(draft, policy, loosened, fairness, admission)
     if kept.latest_start > draft.at:
         queues = [queue for _, queue in draft.queues]
         may_go = partial(_may_go, draft, policy, shift=shift)
         admission.actions += fill_in(draft, policy, kept, queues, may_go)
+    if draft.waiting_count > len(admission.actions):
+        _look_again(draft, policy, admission)
     if policy.preempts and draft.is_anybody_waiting:
         admission.looks.append(next_securing(draft.at, policy))
         if is_time or draft.has_newcomers:
@@ -102,64 +95,41 @@ def admit(
 
 
 def _go_through(
-    draft: Snapshot,
-    policy: Policy,
-    turns: Turns[_Head],
-    loosened: Loosened,
-    fairness: Fairness | None,
-    admission: Admission,
+    draft: Snapshot, policy: Policy, loosened: Loosened, fairness: Fairness | None, admission: Admission
 ) -> None:
+    stuck = draft.stuck
+
+    def may_go(line: Line) -> bool:
+        return line.shape not in stuck or loosened.may_fit_line(line)
+
+    turns = Turns(draft, policy, fairness.standing if fairness is not None else None, may_go)
     failed: set[object] = set()  # shapes of which one was tried: those of other teams would fare no better
     while (head := turns.next()) is not None:
-        job = draft.job(head.queue[head.next][2])
-        if head.is_stuck and not loosened.may_fit(job.request):  # others may have taken what there was
-            _look_again(draft, policy, head.queue, admission, head.next)
+        job = draft.job(head.job_id)
+        if head.is_stuck and not loosened.may_fit_line(head.line):  # others may have taken what there was
             continue
-        if fairness is not None and job.remainder.shape in failed:
+        if fairness is not None and head.line.shape in failed:
             continue
         if _was_tried(draft, job.id, admission):
-            _next_in(draft, policy, head, turns)
+            turns.put_back(head)
             continue
         head.pools = loosened.pools(job.request) if head.is_stuck else None
         issued = len(admission.actions)
         if _admit_one(draft, policy, job, head, admission):
-            for action in admission.actions[issued:]:
-                if action.place is not None:
-                    loosened.take()
-                    if fairness is not None:
-                        fairness.take(job.request.project, job.request.gpus)
-            if not _next_in(draft, policy, head, turns) and draft.is_stuck(head.queue[0][2]):
-                admission.unsure.append(head.queue[0][2])  # there may be room now, and nobody took it
+            if _take(loosened, admission.actions[issued:]) and fairness is not None:
+                fairness.take(job.request.project, job.request.gpus)
+            if not turns.put_back(head) and head.is_stuck:
+                admission.unsure.append(head.line.queue[0][2])  # there may be room now, and nobody took it
         elif fairness is not None:
-            failed.add(job.remainder.shape)
+            failed.add(head.line.shape)
 
 
-def _next_in(draft: Snapshot, policy: Policy, head: _Head, turns: Turns[_Head]) -> bool:
-    """Put the next of a queue in line; False where there is none."""
-    head.next += 1
-    if head.next >= len(head.queue):
-        return False
-    _put_in_line(turns, policy, draft.jobs[head.queue[head.next][2]], head)
-    return True
-
-
-def _put_in_line(turns: Turns[_Head], policy: Policy, job: Job, head: _Head) -> None:
-    before_all, order = _order_of(job, policy)
-    turns.add(before_all, job.request.project, order, head)
-
-
-def _order_of(job: Job, policy: Policy) -> tuple[float, Order]:
-    """What comes before a team's standing, and what after it.
-
-    Among teams, classes that may preempt go before all others. Of those who came at once, whoever asks for
-    most goes first: it has most to lose by a dear place.
-    """
-    known = policy.classes.get(job.request.scheduling_class)
-    priority = known.priority if known is not None else 0.0
-    before_all = -priority if policy.teams and known is not None and known.preempts else 0.0
-    urgent, since, name = waiting_key(job)
-    gpu_hours = job.request.gpus * compared_hours(job.remainder)
-    return before_all, (-priority, urgent, since, -gpu_hours, name)
+def _take(loosened: Loosened, issued: Iterable[Action]) -> bool:
+    """Whether somebody took a place."""
+    places = [action.place for action in issued if action.place is not None]
+    for place in places:
+        loosened.take(place.site)
+    return bool(places)
 
 
 def _was_tried(draft: Snapshot, job_id: str, admission: Admission) -> bool:
@@ -177,16 +147,17 @@ def _keep_reservation(
 ) -> None:
     """Start what has a place reserved if it fits by now; else keep what is free of that place."""
     job = draft.job(reservation.job)
-    head = _Head([waiting_key(job)], draft.is_stuck(job.id))
+    line = Line(job.remainder.shape, job, [waiting_key(job)])
+    head = Head(line, line.shape in draft.stuck)
     head.pools = loosened.pools(job.request) if head.is_stuck else None
     if head.pools is None or head.pools:
+        issued = len(admission.actions)
         _admit_one(draft, policy, job, head, admission)
-        loosened.take()
+        _take(loosened, admission.actions[issued:])
     if draft.job(job.id).state is not JobState.WAITING:
         loosened.open(pools_kept(draft, [job.id]))  # it may have found another place than the one kept
         return
     kept.lay(reservation)
-    _look_when_the_week_ends(draft, policy, job, admission)
     ends_at = lost_at(reservation, policy)
     if ends_at is not None:
         admission.looks.append(ends_at)
@@ -210,17 +181,16 @@ def _ask_to_make_way(draft: Snapshot, policy: Policy, fairness: Fairness, admiss
 
 
 def _in_line(draft: Snapshot, policy: Policy, fairness: Fairness | None, shift: Shift | None) -> list[Job]:
-    """The first of each queue that still waits and has nothing reserved, in the order in which they go."""
-
-    def turn(job: Job) -> tuple[float, float, Order]:
-        before_all, order = _order_of(job, policy)
-        standing = fairness.standing(job.request.project) if fairness is not None and policy.teams else 0.0
-        return before_all, standing, order
-
-    lines = draft.lines if policy.teams else draft.queues
-    first = [draft.job(queue[0][2]) for _, queue in lines]
-    waiting = [job for job in first if job.state is JobState.WAITING and job.id not in draft.reservations]
-    return sorted([job for job in waiting if _may_go(draft, policy, job, shift)], key=turn)
+    """The first of each line that still waits and has nothing reserved, in the order in which they go."""
+    standing = fairness.standing if fairness is not None and policy.teams else None
+    turns = Turns(draft, policy, standing, lambda _: True)
+    found: list[Job] = []
+    while len(found) < MOST_TRIED and (head := turns.next()) is not None:
+        job = draft.job(head.job_id)
+        is_waiting = job.state is JobState.WAITING and job.id not in draft.reservations
+        if is_waiting and _may_go(draft, policy, job, shift):
+            found.append(job)
+    return found
 
 
 def _may_go(draft: Snapshot, policy: Policy, job: Job, shift: Shift | None) -> bool:
@@ -235,27 +205,9 @@ def _loosened(draft: Snapshot, policy: Policy, opened: Collection[int]) -> Loose
     return Loosened(draft, policy, sorted({*pools, *opened}) if opened else pools, fraction)
 
 
-_Bounds = tuple[frozenset[str] | None, tuple[str, ...] | None]  # models, regions
-
-
-class _Head(msgspec.Struct):
-    """A queue of one shape, in line by its next job; behind one that does not fit nobody is tried."""
-
-    queue: Queue
-    is_stuck: bool  # its shape is known to have fitted nowhere
-    pools: list[int] | None = None  # all that needs to be looked at; None: all there is
-    next: int = 0
-    # By project, the shortest it has no budget for.
-    broke: dict[str, float] = msgspec.field(default_factory=dict)
-    # Models and regions that a team is bound to, none to be had.
-    without: set[_Bounds] = msgspec.field(default_factory=set)
-
-
-def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission: Admission) -> bool:
+def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission: Admission) -> bool:
     """Start a job, or say why not. False when others of its shape need not be tried."""
-    ready_at = when_ready(job, policy)
-    if draft.at < ready_at:
-        admission.looks.append(ready_at)
+    if draft.at < when_ready(job, policy):
         return True
     project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
     if project in head.broke and seconds >= head.broke[project]:
@@ -288,7 +240,6 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True
-    _look_when_the_week_ends(draft, policy, job, admission)
     if reason is not None:  # otherwise a part was looked at again, and it is as it was
         if head.pools is None and changed(job, verdicts):  # what was seen of a part tells nothing new
             admission.verdicts += verdicts
@@ -305,7 +256,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     return False
 
 
-def _judge_at_best(draft: Snapshot, policy: Policy, job: Job, head: _Head, shift: Shift | None) -> Choice:
+def _judge_at_best(draft: Snapshot, policy: Policy, job: Job, head: Head, shift: Shift | None) -> Choice:
     """A place where this hour is best; anywhere, where nobody asks for that or there is none."""
     best = shift.best_pools(job) if shift is not None else None
     if best is not None:
@@ -324,7 +275,9 @@ def _hold_back(job: Job, held: Verdict, admission: Admission) -> None:
         admission.verdicts.append(held)
 
 
-def _bounds_of(request: JobRequest, policy: Policy) -> _Bounds | None:
+def _bounds_of(
+    request: JobRequest, policy: Policy
+) -> tuple[frozenset[str] | None, tuple[str, ...] | None] | None:
     """What a job may use, where it is its team that leaves it less than its shape says."""
     team = policy.teams.get(request.project)
     if team is None or not (team.gpu or team.regions):
@@ -340,25 +293,14 @@ def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
     )
 
 
-def _look_again(draft: Snapshot, policy: Policy, queue: Queue, admission: Admission, first: int = 0) -> None:
-    """When to look at a shape that is known not to fit: what judging it again would say."""
-    waits: list[float] = []
-    for _, _, job_id in islice(queue, first, None):
-        job = draft.jobs[job_id]
-        if draft.reservations and _was_tried(draft, job_id, admission):
-            continue
-        ready_at = when_ready(job, policy)
-        if ready_at <= draft.at:
-            admission.looks += waits
-            _look_when_the_week_ends(draft, policy, job, admission)
-            return
-        waits.append(ready_at)
-    admission.looks += waits
-
-
-def _look_when_the_week_ends(draft: Snapshot, policy: Policy, job: Job, admission: Admission) -> None:
-    if job.request.project in policy.teams:
+def _look_again(draft: Snapshot, policy: Policy, admission: Admission) -> None:
+    """When somebody who waits may be better off though nothing else happens."""
+    if policy.teams:  # what they have used counts no more
         admission.looks.append(week_ends_at(draft.at))
+    for job_id in draft.retrying:
+        ready_at = when_ready(draft.jobs[job_id], policy)
+        if ready_at > draft.at:
+            admission.looks.append(ready_at)
 
 
 def _because(verdict: Verdict) -> str:

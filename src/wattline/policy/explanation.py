@@ -13,7 +13,6 @@ from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pools import most_used
 from wattline.policy.power import usable
 from wattline.policy.pressure import judge_pressure
-from wattline.policy.rooms import limit_of_each
 from wattline.policy.waiting import find_wait
 from wattline.spec.policy import Policy
 from wattline.state import (
@@ -202,12 +201,10 @@ def _costs_more_usd(
 def _with_cap(
     snapshot: Snapshot, policy: Policy, job: Job, near: str | None, base: Usage | None
 ) -> Option | None:
-    request, each = job.remainder, limit_of_each(job.request)
+    request, each = job.remainder, job.request.each_watts
     devices = {cooling.device for cooling in snapshot.plant.coolings}
     for fraction in _CAPS if request.gpus else ():
-        if each is not None and all(
-            each <= max(one.least_limit_watts, fraction * one.limit_watts) for one in devices
-        ):
+        if all(each <= max(one.least_limit_watts, fraction * one.limit_watts) for one in devices):
             continue  # it draws no less under such a cap
         place = choose_place(
             snapshot, policy, request, power_fraction=fraction, near=near, explain=False

@@ -13,7 +13,6 @@ from wattline.spec.pipeline import Locality
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, ResourceKind, Snapshot, peak_watts_on
 
-ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
 _NEAR = frozenset({Locality.RACK, Locality.SWITCH, Locality.ROW})
 
 

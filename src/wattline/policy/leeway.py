@@ -44,7 +44,7 @@ class Leeway:
         # Below, what holds for one stamp.
         self._above: dict[int, float] = {}
         self._shared: float | None = None
-        self._watts: list[float] | None = None
+        self._watts: dict[int, float] = {}  # by how many GPUs are free on one node
         self.stamp: Stamp | None = None
 
     def look(self, snapshot: Snapshot, headroom: Headroom, stamp: Stamp) -> None:
@@ -54,7 +54,8 @@ class Leeway:
         if stamp == before:
             return
         self._above.clear()
-        self._shared = self._watts = None
+        self._shared = None
+        self._watts.clear()
         if before is None or stamp[2:] != before[2:]:  # what is believed has changed everywhere
             self._bays.clear()
             self._zones.clear()
@@ -63,13 +64,14 @@ class Leeway:
         """The most that is left for one node with so many GPUs free; below zero where there is none."""
         if gpus > self._biggest:
             return _NOTHING
-        if self._watts is None:
-            self._watts = self._add_up()
-        return self._watts[gpus]
+        known = self._watts.get(gpus)
+        if known is None:
+            known = self._watts[gpus] = self._add_up(gpus)
+        return known
 
     def is_known(self) -> bool:
         """Whether the watts were added up already as things are now."""
-        return self._watts is not None
+        return bool(self._watts)
 
     def watts_in(self, zone: int, gpus: int) -> float:
         """The same of one zone."""
@@ -114,18 +116,18 @@ class Leeway:
         """Counts what changed in the racks of a zone, overlay included."""
         return self._snapshot.zone_changes(zone)
 
-    def _add_up(self) -> list[float]:
-        if self.shared() <= 0.0:  # what is full above all zones is full for each of them
-            return [0.0] * (self._biggest + 1)
-        found = [_NOTHING] * (self._biggest + 1)
+    def _add_up(self, gpus: int) -> float:
+        shared, most = self.shared(), _NOTHING
+        if shared <= 0.0:  # what is full above all zones is full for each of them
+            return 0.0
         for zone in self._plant.zones_of_pool[self._pool]:
-            left = self._look_at_zone(zone)[1]
-            if left[0] < 0.0:
-                continue
-            above = self.above(zone)
-            for gpus, watts in enumerate(left):
-                found[gpus] = max(found[gpus], min(above, watts))
-        return found
+            left = self._look_at_zone(zone)[1][gpus]
+            if left > most:
+                above = self.above(zone)
+                most = max(most, min(left, above))
+                if most >= shared:
+                    break
+        return most
 
     def _look_at_zone(self, zone: int) -> tuple[int, list[float], int, int]:
         changes = self.zone_changes(zone)

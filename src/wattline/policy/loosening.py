@@ -9,22 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from wattline.policy.gang import ONE_NODE
 from wattline.policy.power import headroom_of
-from wattline.policy.rooms import Rooms, limit_of_each
+from wattline.policy.rooms import Rooms
 from wattline.spec.policy import Policy
-from wattline.state import JobRequest, Snapshot
+from wattline.state import JobRequest, Kind, Line, Snapshot
+
+_Size = tuple[float, tuple[str, ...], bool]  # watts of each GPU, and the rest of a kind
+
+_NONE = math.nan  # no watts fail: as much as a GPU can draw has no bound, and nothing is at or above this
+
+
+class _Bounds:
+    """Of one kind: the fewest watts of each GPU that fit nowhere, and the most that may, and where."""
+
+    __slots__ = ("least_failing", "most_passing", "pool")
+
+    def __init__(self) -> None:
+        self.least_failing, self.most_passing, self.pool = _NONE, -math.inf, -1
 
 
 class Loosened:
     """Good for one decision, in which room is taken and none is given back."""
 
     __slots__ = (
-        "_biggest_passing",
+        "_bounds",
         "_draft",
         "_headroom",
-        "_least_failing",
-        "_most_passing",
         "_pools",
         "_power_fraction",
         "_rooms",
@@ -37,35 +47,38 @@ class Loosened:
         self._draft, self._pools, self._power_fraction = draft, pools, power_fraction
         self._headroom = headroom_of(draft, policy.thresholds)
         self._rooms = Rooms.of(draft, policy.thresholds)
-        # By kind, the fewest watts of each GPU that fit nowhere, and the most that may until more is taken.
-        self._least_failing: dict[_Kind, float] = {}
-        self._most_passing: dict[_Kind, float] = {}
-        # By watts, the fewest GPUs that fit nowhere, and the most that may until more is taken.
-        self._smallest_failing: dict[_Size, int] = {}
-        self._biggest_passing: dict[_Size, int] = {}
+        self._bounds: dict[Kind, _Bounds] = {}
+        self._smallest_failing: dict[_Size, int] = {}  # the fewest GPUs of some watts that fit nowhere
+
+    def may_fit_line(self, line: Line) -> bool:
+        """The same of the first in a line."""
+        bounds, watts = self._bounds.get(line.kind), line.watts
+        if bounds is not None:
+            if watts <= bounds.most_passing:
+                return True
+            if watts >= bounds.least_failing:
+                return False
+        return self.may_fit(self._draft.jobs[line.queue[0][2]].request)
 
     def may_fit(self, request: JobRequest) -> bool:
         """Whether any pool that was loosened may carry a job by now; none does for most, most of the time."""
         if not self._pools:
             return False
-        kind, watts = _kind_of(request), _watts_of(request)
-        failing = self._least_failing.get(kind)
-        if failing is not None and watts >= failing:
-            return False
-        if watts <= self._most_passing.get(kind, -math.inf):
+        kind, watts = request.kind, request.each_watts
+        bounds = self._bounds.get(kind)
+        if bounds is None:
+            bounds = self._bounds[kind] = _Bounds()
+        if watts <= bounds.most_passing:
             return True
-        gpus, size = request.gpus, (watts, *kind[1:])
-        smallest = self._smallest_failing.get(size)
-        if smallest is not None and gpus >= smallest:
+        gpus, size = kind[0], (watts, *kind[1:])
+        if watts >= bounds.least_failing or gpus >= self._smallest_failing.get(size, math.inf):
             return False
-        if gpus <= self._biggest_passing.get(size, -1):
-            return True
-        fits = any(self._fits_in(request, pool) for pool in self._pools)
-        if fits:
-            self._most_passing[kind], self._biggest_passing[size] = watts, gpus
-        else:
-            self._least_failing[kind], self._smallest_failing[size] = watts, gpus
-        return fits
+        pool = next((pool for pool in self._pools if self._fits_in(request, pool)), None)
+        if pool is None:
+            bounds.least_failing, self._smallest_failing[size] = watts, gpus
+            return False
+        bounds.most_passing, bounds.pool = watts, pool
+        return True
 
     def pools(self, request: JobRequest) -> list[int]:
         """Those that may carry it."""
@@ -74,33 +87,19 @@ class Loosened:
     def open(self, pools: Sequence[int]) -> None:
         """There is more room in these pools than was known: nothing is kept there any more."""
         self._pools = sorted({*self._pools, *pools})
-        self._least_failing.clear()
         self._smallest_failing.clear()
+        for bounds in self._bounds.values():
+            bounds.least_failing = _NONE
 
-    def take(self) -> None:
-        """Somebody took a place: there is less room than there was."""
-        self._most_passing.clear()
-        self._biggest_passing.clear()
+    def take(self, site: str) -> None:
+        """Somebody took a place at a site: there is less room than there was."""
+        plant = self._draft.plant
+        for bounds in self._bounds.values():
+            if bounds.pool >= 0 and plant.pools[bounds.pool][0] == site:
+                bounds.most_passing, bounds.pool = -math.inf, -1
 
     def _fits_in(self, request: JobRequest, pool: int) -> bool:
         if request.gpu_models and self._draft.plant.pools[pool][1] not in request.gpu_models:
             return False
         room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
-        return room.fits(request.gpus) or (_may_spread(request) and room.may_spread(request.gpus))
-
-
-_Kind = tuple[int, tuple[str, ...], bool]  # GPUs, their models, and whether they may be spread
-_Size = tuple[float, tuple[str, ...], bool]  # the same for so many watts of each
-
-
-def _kind_of(request: JobRequest) -> _Kind:
-    return (request.gpus, request.gpu_models, _may_spread(request))
-
-
-def _may_spread(request: JobRequest) -> bool:
-    return request.gpus > 1 and request.locality not in ONE_NODE
-
-
-def _watts_of(request: JobRequest) -> float:
-    each = limit_of_each(request)
-    return math.inf if each is None else each
+        return room.fits(request.gpus) or (request.may_spread and room.may_spread(request.gpus))

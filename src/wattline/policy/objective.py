@@ -16,9 +16,8 @@ home, which nodes are warm.
 
 from __future__ import annotations
 
-from wattline.policy.pools import compared_hours
 from wattline.spec.policy import Weights
-from wattline.state import JobRequest
+from wattline.state import JobRequest, compared_hours
 
 # Of two places that are alike, the one where the job's checkpoint is.
 _ELSEWHERE = 1e-6

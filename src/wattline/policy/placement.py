@@ -12,17 +12,26 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from wattline.policy.gang import ONE_NODE, Spread
+from wattline.policy.gang import Spread
 from wattline.policy.heat import Coolness, judge_heat
 from wattline.policy.objective import place_score, transfer_score
 from wattline.policy.permission import judge_budget
-from wattline.policy.pools import compared_hours, pools_for, transfer_usd
+from wattline.policy.pools import pools_for, transfer_usd
 from wattline.policy.power import UNITS, Headroom, headroom_of, judge_claim
 from wattline.policy.roomiest import Roomiest, carriers
 from wattline.policy.rooms import Room, Rooms, zone_spans
 from wattline.policy.shortfall import distance, judge_existence
 from wattline.spec.policy import Policy
-from wattline.state import Claim, JobRequest, Place, Snapshot, Verdict, claim_of, peak_watts_on
+from wattline.state import (
+    Claim,
+    JobRequest,
+    Place,
+    Snapshot,
+    Verdict,
+    claim_of,
+    compared_hours,
+    peak_watts_on,
+)
 from wattline.state.claim import saving_of, taking_of
 
 # Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
@@ -57,7 +66,7 @@ def choose_place(
     said about the others.
     """
     search = _Search(snapshot, policy, request, power_fraction, near)
-    spreads = request.gpus > 1 and request.locality not in ONE_NODE
+    spreads = request.may_spread
     hours = compared_hours(request)
     pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
     fitting = 0

@@ -7,16 +7,17 @@ from functools import lru_cache
 
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.spec.policy import Policy
-from wattline.state import JobRequest, Place, Plant, Snapshot, Usage, peak_watts_at, peak_watts_on, usage_of
-from wattline.units import SECONDS_PER_HOUR
-
-# Where a job set no end, places are compared over this long.
-_COMPARED_SECONDS = SECONDS_PER_HOUR
-
-
-def compared_hours(request: JobRequest) -> float:
-    """Over how long places are compared: as long as the job may run."""
-    return (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
+from wattline.state import (
+    JobRequest,
+    Place,
+    Plant,
+    Snapshot,
+    Usage,
+    compared_hours,
+    peak_watts_at,
+    peak_watts_on,
+    usage_of,
+)
 
 
 def pools_for(

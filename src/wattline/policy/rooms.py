@@ -48,6 +48,11 @@ class Room:
         self._spread: int | None = None  # of one stamp
         self._stamp: Stamp | None = None
 
+    @property
+    def each_watts(self) -> float:
+        """That one GPU adds to what idles."""
+        return self._watts
+
     def fits(self, gpus: int) -> bool:
         """Whether some node, its rack and all that is above it carry so many."""
         left = self._leeway.watts(gpus)
@@ -135,9 +140,9 @@ class Rooms:
     def __init__(self, plant: Plant, thresholds: Thresholds) -> None:
         self._plant, self.thresholds = plant, thresholds
         self._leeways: list[Leeway] = [Leeway(plant, pool) for pool in range(len(plant.pools))]
-        self._watts: dict[tuple[int, float | None, float], float] = {}  # that a GPU adds, by pool and limit
+        self._watts: dict[tuple[int, float, float], float] = {}  # that a GPU adds, by pool and limit
         self._known: list[dict[float, Room]] = [{} for _ in plant.pools]
-        self._full: dict[tuple[float | None, float], Full] = {}
+        self._full: dict[tuple[float, float], Full] = {}
 
     @staticmethod
     def of(snapshot: Snapshot, thresholds: Thresholds) -> Rooms:
@@ -157,7 +162,7 @@ class Rooms:
         """The room of a pool for GPUs of a job, as things are now."""
         stamp = snapshot.stamp(self._plant.site_of_pool[pool], self.thresholds.reading_max_age)
         self._leeways[pool].look(snapshot, headroom, stamp)
-        key = (pool, limit_of_each(request), power_fraction)
+        key = (pool, request.each_watts, power_fraction)
         watts = self._watts.get(key)
         if watts is None:
             if len(self._watts) >= _MOST_KEPT:
@@ -168,7 +173,7 @@ class Rooms:
 
     def full(self, request: JobRequest, power_fraction: float) -> Full:
         """Pools that were found full for such GPUs: a large facility is mostly full of them."""
-        key = (limit_of_each(request), power_fraction)
+        key = (request.each_watts, power_fraction)
         known = self._full.get(key)
         if known is None:
             if len(self._full) >= _MOST_KEPT:
@@ -209,10 +214,3 @@ def zone_spans(plant: Plant) -> list[int]:
             if plant.bays[number].zone == plant.bays[following].zone:
                 spans[number] = spans[following]
     return spans
-
-
-def limit_of_each(request: JobRequest) -> float | None:
-    """The most that each of a job's GPUs may draw; None where that is all it can."""
-    if not request.gpus:
-        return 0.0
-    return None if request.peak_watts is None else request.peak_watts / request.gpus

@@ -21,7 +21,7 @@ from wattline.state import Action, ActionKind, Claim, Job, JobState, Queue, Rese
 # Places that others are making way for, besides those that are reserved for patience.
 _MOST_WAYS = 16
 # Of the first in line so many are looked at: a reservation to one far behind is worth little.
-_MOST_TRIED = 16
+MOST_TRIED = 16
 # Of each queue so many are looked at for one short enough to be done before a reservation is due.
 _MOST_SHORT = 32
 
@@ -70,7 +70,7 @@ def reserve_for_overtaken(
     """A place for each that has waited longer than anybody should; `looks` hears when the next will have."""
     patience = policy.sharing.patience or 0.0
     left = policy.sharing.reservations - len(draft.reservations)
-    for job in islice(in_line, _MOST_TRIED):
+    for job in islice(in_line, MOST_TRIED):
         if left <= 0:
             return
         if draft.at < job.since + patience:
@@ -88,7 +88,7 @@ def ask_to_make_way(
     """Whom to pause for those who are entitled to run now, and the places that are then theirs."""
     ways = Ways(draft, policy, fairness)
     left = policy.sharing.reservations + _MOST_WAYS - len(draft.reservations)
-    for job in islice(in_line, _MOST_TRIED):
+    for job in islice(in_line, MOST_TRIED):
         if left <= 0:
             return
         way = ways.make_way(job, home_of(draft, job))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from wattline.policy.gang import ONE_NODE, Spread
+from wattline.policy.gang import Spread
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.policy.pools import pools_for
 from wattline.policy.power import headroom_of
 from wattline.spec.policy import Policy
-from wattline.state import JobRequest, ResourceKind, Snapshot, Verdict
+from wattline.state import ONE_NODE, JobRequest, ResourceKind, Snapshot, Verdict
 
 # What another arrangement of the same GPUs may change.
 _ARRANGED = frozenset({ResourceKind.RACK, ResourceKind.SUPPLY, ResourceKind.LOOP, "heat.throttle"})
@@ -32,7 +32,7 @@ def may_ever_fit(empty: Snapshot, policy: Policy, request: JobRequest, against: 
     Only a gang has more arrangements than are tried, and only power and heat depend on which one it is.
     """
     short = {verdict.rule for verdict in against if not verdict.allows}
-    if request.gpus < 2 or request.locality in ONE_NODE or not short <= _ARRANGED:
+    if not request.may_spread or not short <= _ARRANGED:
         return False
     headroom = headroom_of(empty, policy.thresholds)
     spread = Spread(snapshot=empty, thresholds=policy.thresholds, request=request, headroom=headroom)

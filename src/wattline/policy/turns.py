@@ -1,68 +1,140 @@
-"""Turns: of all queues, whose first is next?
+"""Turns: of all lines of waiting jobs, whose first is next?
 
-Each team has a line of its own, in order; teams take turns by their standing, which changes only for the one
-that was just given something. So whoever is passed over costs one step in a line, however many wait.
+Each team has lines of its own, in order; teams take turns by their standing, which changes only for the one
+that was just given something. Lines are kept in order with the state: whoever cannot be helped is passed over
+without being put in line, so a turn costs what it looks at.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import insort
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
-Queued = TypeVar("Queued")
+import msgspec
 
-# What of a class comes after its team's standing; how urgent a job is, since when, how much it asks, who.
-Order = tuple[float, float, float, float, str]
+from wattline.spec.policy import Policy
+from wattline.state import Group, Line, Snapshot, compared_hours
+
+# How urgent its class is, then the job: how urgent, since when, how much it asks for, who it is.
+_Order = tuple[float, float, float, float, str]
+_Bounds = tuple[frozenset[str] | None, tuple[str, ...] | None]  # models, regions
 
 
-class _Line(Generic[Queued]):
-    __slots__ = ("before_all", "entries", "next", "project")
+class Head(msgspec.Struct):
+    """A line whose turn it is, by its next job; behind one that does not fit nobody is tried."""
+
+    line: Line
+    is_stuck: bool  # its shape is known to have fitted nowhere
+    pools: list[int] | None = None  # all that needs to be looked at; None: all there is
+    next: int = 0
+    # By project, the shortest it has no budget for.
+    broke: dict[str, float] = msgspec.field(default_factory=dict)
+    # Models and regions that a team is bound to, none to be had.
+    without: set[_Bounds] = msgspec.field(default_factory=set)
+
+    @property
+    def job_id(self) -> str:
+        return self.line.queue[self.next][2]
+
+
+class _Cursor:
+    """How far a group was gone through."""
+
+    __slots__ = ("group", "next", "rank")
+
+    def __init__(self, group: Group, rank: float) -> None:
+        self.group, self.rank, self.next = group, rank, 0
+
+
+class _Entry(NamedTuple):
+    order: _Order
+    head: Head | Line  # a line until its turn comes
+    cursor: _Cursor | None  # from where the next of its group comes
+
+
+class _Party:
+    """All lines among which a team's standing makes no difference."""
+
+    __slots__ = ("before_all", "entries", "project")
 
     def __init__(self, before_all: float, project: str) -> None:
         self.before_all, self.project = before_all, project
-        self.entries: list[tuple[Order, Queued]] = []
-        self.next = 0
+        self.entries: list[_Entry] = []
 
 
-class Turns(Generic[Queued]):
-    """Good for one decision; `standing` says where a team stands by now."""
+class Turns:
+    """Good for one decision; `standing` says where a team stands by now, `may_go` whom to put in line."""
 
-    def __init__(self, standing: Callable[[str], float] | None) -> None:
-        self._standing = standing
-        self._lines: dict[tuple[float, str], _Line[Queued]] = {}
-        self._heap: list[tuple[float, float, Order, _Line[Queued]]] | None = None
-        self._current: _Line[Queued] | None = None
+    def __init__(
+        self,
+        draft: Snapshot,
+        policy: Policy,
+        standing: Callable[[str], float] | None,
+        may_go: Callable[[Line], bool],
+    ) -> None:
+        self._draft, self._policy = draft, policy
+        self._standing, self._may_go, self._stuck = standing, may_go, draft.stuck
+        parties: dict[tuple[float, str], _Party] = {}
+        for (scheduling_class, project), group in draft.groups(by_project=standing is not None).items():
+            rank, before_all = self._rank(scheduling_class)
+            party = parties.get((before_all, project))
+            if party is None:
+                party = parties[before_all, project] = _Party(before_all, project)
+            self._advance(party, _Cursor(group, rank))
+        self._heap: list[tuple[float, float, _Order, _Party]] = []
+        self._current: _Party | None = None
+        for party in parties.values():
+            self._push(party)
 
-    def add(self, before_all: float, project: str, order: Order, queued: Queued) -> None:
-        """Put somebody in line: before the first turn anybody, after that one of whoever's turn it was."""
-        key = (before_all, project if self._standing is not None else "")
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line(*key)
-        if self._heap is None:
-            line.entries.append((order, queued))
-        else:
-            insort(line.entries, (order, queued), lo=line.next)
-
-    def next(self) -> Queued | None:
+    def next(self) -> Head | None:
         """Who is next; None where nobody is left."""
-        if self._heap is None:
-            self._heap = []
-            for line in self._lines.values():
-                line.entries.sort()
-                self._push(line)
         if self._current is not None:
             self._push(self._current)
             self._current = None
         if not self._heap:
             return None
-        line = self._current = heapq.heappop(self._heap)[3]
-        line.next += 1
-        return line.entries[line.next - 1][1]
+        party = self._current = heapq.heappop(self._heap)[3]
+        _, head, cursor = heapq.heappop(party.entries)
+        if cursor is not None:
+            self._advance(party, cursor)
+        return head if isinstance(head, Head) else Head(head, head.shape in self._stuck)
 
-    def _push(self, line: _Line[Queued]) -> None:
-        if line.next < len(line.entries) and self._heap is not None:
-            standing = 0.0 if self._standing is None else self._standing(line.project)
-            heapq.heappush(self._heap, (line.before_all, standing, line.entries[line.next][0], line))
+    def put_back(self, head: Head) -> bool:
+        """Put the line whose turn it was in line again, by its next job; False where there is none."""
+        head.next += 1
+        if head.next >= len(head.line.queue):
+            return False
+        assert self._current is not None
+        urgent, since, job_id = head.line.queue[head.next]
+        job = self._draft.jobs[job_id]
+        asks = job.request.gpus * compared_hours(job.remainder)
+        rank, _ = self._rank(job.request.scheduling_class)
+        entry = _Entry((rank, urgent, since, -asks, job_id), head, None)
+        heapq.heappush(self._current.entries, entry)
+        return True
+
+    def _rank(self, scheduling_class: str) -> tuple[float, float]:
+        """What a class puts before since when one waits, and before its team's standing.
+
+        Among teams, classes that may preempt go before all others.
+        """
+        known = self._policy.classes.get(scheduling_class)
+        rank = -known.priority if known is not None else 0.0
+        goes_first = self._standing is not None and known is not None and known.preempts
+        return rank, rank if goes_first else 0.0
+
+    def _advance(self, party: _Party, cursor: _Cursor) -> None:
+        """Put the next of a group in line that may go."""
+        group, may_go = cursor.group, self._may_go
+        for number in range(cursor.next, len(group)):
+            order, line = group[number]
+            if may_go(line):
+                cursor.next = number + 1
+                heapq.heappush(party.entries, _Entry((cursor.rank, *order), line, cursor))
+                return
+
+    def _push(self, party: _Party) -> None:
+        if party.entries:
+            standing = 0.0 if self._standing is None else self._standing(party.project)
+            heapq.heappush(self._heap, (party.before_all, standing, party.entries[0].order, party))

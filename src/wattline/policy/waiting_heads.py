@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from wattline.policy.appetite import cap_fractions, declared_gpu_watts, is_rigid, menu_for
 from wattline.policy.dividing import Menu, Sharer
-from wattline.policy.gang import ONE_NODE
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pools import pools_for
 from wattline.policy.power_bounds import Bound, shares_of
 from wattline.spec.policy import Policy
-from wattline.state import POWER, Claim, Job, Snapshot
+from wattline.state import ONE_NODE, POWER, Claim, Job, Snapshot
 
 # Watts are kept for this many at a time: more would start one after the other anyway.
 _MOST_HEADS = 8

@@ -33,18 +33,20 @@ from wattline.state.event import (
     Usage,
 )
 from wattline.state.exceptions import Answer, PolicyException
+from wattline.state.heads import Group, Line, Queue
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
-from wattline.state.request import JobRequest, job_id, requests_of
+from wattline.state.request import ONE_NODE, JobRequest, Kind, compared_hours, job_id, requests_of
 from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
-from wattline.state.tables import Queue, waiting_key
+from wattline.state.tables import waiting_key
 from wattline.state.verdict import Outcome, Verdict
 
 __all__ = [
     "BEGINNINGS",
     "ENDED",
     "HOLDING",
+    "ONE_NODE",
     "POWER",
     "SCHEMA_VERSION",
     "Account",
@@ -69,9 +71,12 @@ __all__ = [
     "Forecasted",
     "Forgotten",
     "GatesJudged",
+    "Group",
     "Job",
     "JobRequest",
     "JobState",
+    "Kind",
+    "Line",
     "Measured",
     "Noticed",
     "Outcome",
@@ -100,6 +105,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "claim_of",
+    "compared_hours",
     "dump_state",
     "job_id",
     "load_state",

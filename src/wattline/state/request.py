@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from wattline.spec.ladder import Rung
 from wattline.spec.pipeline import Locality, Pipeline, Priority, Thermal
+from wattline.units import SECONDS_PER_HOUR
+
+# Where a job set no end, places are compared over this long.
+_COMPARED_SECONDS = SECONDS_PER_HOUR
+ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
+
+Kind = tuple[int, tuple[str, ...], bool]
 
 PRIORITY_RANK = {Priority.LOW: -10.0, Priority.NORMAL: 0.0, Priority.HIGH: 10.0, Priority.URGENT: 100.0}
 
@@ -58,6 +67,29 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             # Heat that takes longer than a cool job lasts does not matter to it.
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
         )
+
+    @property
+    def may_spread(self) -> bool:
+        """Whether it may take GPUs of several nodes."""
+        return self.gpus > 1 and self.locality not in ONE_NODE
+
+    @property
+    def kind(self) -> Kind:
+        """GPUs, their models, whether they may be spread: of one kind, what fits for more watts of each GPU
+        fits for fewer."""
+        return (self.gpus, self.gpu_models, self.may_spread)
+
+    @property
+    def each_watts(self) -> float:
+        """The most that each of its GPUs may draw; without bound where that is all it can."""
+        if not self.gpus:
+            return 0.0
+        return math.inf if self.peak_watts is None else self.peak_watts / self.gpus
+
+
+def compared_hours(request: JobRequest) -> float:
+    """Over how long places are compared: as long as a job may run."""
+    return (request.max_duration_seconds or _COMPARED_SECONDS) / SECONDS_PER_HOUR
 
 
 def job_id(run: str, phase: str) -> str:

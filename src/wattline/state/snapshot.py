@@ -6,21 +6,21 @@ A snapshot is no copy: it reads the state it was taken from and is good until th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 import msgspec
 
 from wattline.state.account import NOTHING, Account, promise_of, week_of
-from wattline.state.action import BEGINNINGS, Action, ActionKind, Reservation
-from wattline.state.belief import Belief
+from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of
 from wattline.state.event import Expected, Forecasted, Outlooked, Usage
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
+from wattline.state.lined_up import LinedUp
 from wattline.state.state import State
-from wattline.state.tables import Queue
 
 replace = msgspec.structs.replace
 
@@ -29,11 +29,13 @@ Stamp = tuple[int, int, int, float]
 _LAYS = count(1)  # no two overlays have the same number
 
 
-class Snapshot(Belief):
+class Snapshot(LinedUp):
     """What judges may look at. Reading it after the state has changed is an error."""
 
     __slots__ = (
+        "_by_free",
         "_claimed",
+        "_free_in",
         "_gpus",
         "_jobs",
         "_laid",
@@ -54,6 +56,9 @@ class Snapshot(Belief):
         self._version = state.version
         self._claimed: dict[int, int] = {}
         self._gpus: dict[int, int] = {}
+        # By pool, of those that were asked for: nodes by how many GPUs are free there; and what is laid over.
+        self._by_free: dict[int, list[list[int]]] = {}
+        self._free_in: dict[int, int] = {}
         self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
         self._zones: set[int] = set()  # zones of racks over which something is laid
@@ -67,8 +72,8 @@ class Snapshot(Belief):
         return self._state.flights
 
     @property
-    def holding(self) -> Iterable[str]:
-        """Jobs that hold a claim."""
+    def holding(self) -> dict[str, None]:
+        """Jobs that hold a claim, those that changed last at the end."""
         return self._state.holding
 
     @property
@@ -101,37 +106,9 @@ class Snapshot(Belief):
     def jobs_at(self, node: int) -> Iterable[str]:
         return self._ledger.jobs_at.get(node, ())
 
-    @property
-    def paused(self) -> Iterable[str]:
-        """Paused jobs, the longest first."""
-        return sorted(self._state.paused, key=lambda job_id: self._state.jobs[job_id].order)
-
     def job(self, job_id: str) -> Job:
         self.check()
         return self._jobs.get(job_id) or self.jobs[job_id]
-
-    @property
-    def queues(self) -> Iterator[tuple[bool, Queue]]:
-        """Waiting jobs by shape, with whether the shape is known to have fitted nowhere."""
-        stuck = self._state.stuck
-        for shape, queue in self._state.waiting.items():
-            yield shape in stuck, queue
-
-    @property
-    def is_anybody_waiting(self) -> bool:
-        return bool(self._state.waiting)
-
-    @property
-    def has_newcomers(self) -> bool:
-        """Whether somebody has come to wait since the last decision."""
-        return self._state.newest_since > self._state.decided_at
-
-    @property
-    def lines(self) -> Iterator[tuple[bool, Queue]]:
-        """The same by shape and project."""
-        stuck = self._state.stuck
-        for (shape, _), line in self._state.lines().items():
-            yield shape in stuck, line
 
     def class_gpus(self, name: str) -> int:
         """GPUs that jobs of a class hold, with those that are about to."""
@@ -142,22 +119,8 @@ class Snapshot(Belief):
         return held
 
     @property
-    def reservations(self) -> Mapping[str, Reservation]:
-        """Places that are kept, by the job that waits for them, the first that was made first."""
-        return self._state.reservations
-
-    @property
-    def decided_at(self) -> float:
-        """When the last decision was made."""
-        return self._state.decided_at
-
-    @property
     def accounts(self) -> Mapping[str, Account]:
         return self._state.accounts
-
-    def is_stuck(self, job_id: str) -> bool:
-        """Whether jobs like this one are remembered not to fit."""
-        return self.jobs[job_id].remainder.shape in self._state.stuck
 
     def is_loosened(self, site: str, max_age_seconds: float) -> bool:
         """Whether something at a site has more room than at the last decision, or may have.
@@ -276,30 +239,24 @@ class Snapshot(Belief):
 
     def nodes_with(self, pool: int, free: int) -> list[int]:
         """Nodes of a pool with so many GPUs free, overlay included, lowest number first."""
-        found = self._ledger.nodes_with(pool, free)
-        if not self._gpus:
-            return found
-        spots, before = self.plant.spots, self._ledger.gpus_free
-        laid = [node for node in self._gpus if spots[node].pool == pool]
-        gone = [node for node in laid if before[node] == free]
-        come = [node for node in laid if self.gpus_free(node) == free and node not in self._ledger.down]
-        if not gone and not come:
-            return found
-        return sorted({*found}.difference(gone).union(come))
+        by_free = self.nodes_by_free(pool)
+        return by_free[free] if free < len(by_free) else []
 
     def nodes_by_free(self, pool: int) -> list[list[int]]:
         """Nodes of a pool by how many GPUs they have free."""
-        if not self._gpus:
+        if pool not in self._free_in:
             return self._ledger.nodes_by_free(pool)
-        return [self.nodes_with(pool, free) for free in range(self.plant.biggest_of_pool[pool] + 1)]
+        laid = self._by_free.get(pool)
+        if laid is None:
+            laid = self._by_free[pool] = [list(nodes) for nodes in self._ledger.nodes_by_free(pool)]
+            for node, more in self._gpus.items():
+                if more and self.plant.spots[node].pool == pool:
+                    self._move(laid, node, self._ledger.gpus_free[node], more)
+        return laid
 
     def free_in(self, pool: int) -> int:
         """All GPUs free in a pool."""
-        free = self._ledger.free_in_pool[pool]
-        if self._gpus:
-            spots = self.plant.spots
-            free += sum(more for node, more in self._gpus.items() if spots[node].pool == pool)
-        return free
+        return self._ledger.free_in_pool[pool] + self._free_in.get(pool, 0)
 
     def free_on(self, first: int, ends_before: int) -> list[int]:
         """GPUs free on each of some nodes that are numbered one after the other."""
@@ -352,7 +309,7 @@ class Snapshot(Belief):
         if not self._jobs and not self._claimed:
             return other
         other._claimed = dict(self._claimed)
-        other._gpus = dict(self._gpus)
+        other._gpus, other._free_in = dict(self._gpus), dict(self._free_in)
         other._millicpus = dict(self._millicpus)
         other._jobs = dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
@@ -406,11 +363,26 @@ class Snapshot(Belief):
             if derived is not None:
                 derived.pop(resource, None)
         for node, gpus in claim.nodes:
-            self._gpus[node] = self._gpus.get(node, 0) - sign * gpus
+            self._take_gpus(node, sign * gpus)
             self._zones.update(self.plant.zones_of_rack[self.plant.spots[node].power[0][0]])
         first = claim.nodes[0][0]
         self._laid[self.plant.site_number_of_node[first]] = next(_LAYS)
         self._millicpus[first] = self._millicpus.get(first, 0) - sign * claim.millicpus
+
+    def _take_gpus(self, node: int, gpus: int) -> None:
+        laid, pool = self._gpus.get(node, 0), self.plant.spots[node].pool
+        self._gpus[node] = laid - gpus
+        is_down = node in self._ledger.down
+        self._free_in[pool] = self._free_in.get(pool, 0) - (0 if is_down else gpus)
+        by_free = self._by_free.get(pool)
+        if by_free is not None:
+            self._move(by_free, node, self._ledger.gpus_free[node] + laid, -gpus)
+
+    def _move(self, by_free: list[list[int]], node: int, free: int, more: int) -> None:
+        if more and node not in self._ledger.down:
+            before = by_free[free]
+            del before[bisect_left(before, node)]
+            insort(by_free[free + more], node)
 
 
 def project(snapshot: Snapshot, actions: Iterable[Action]) -> Snapshot:

@@ -15,6 +15,7 @@ from wattline.state.claim import claim_of
 from wattline.state.conditions import Conditions
 from wattline.state.event import Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException, standing_of
+from wattline.state.heads import Heads, Key, Queue, Shape
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
 from wattline.state.plant import Plant
@@ -23,9 +24,6 @@ from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
-
-Shape = tuple[object, ...]
-Queue = list[tuple[float, float, str]]  # how urgent, since when, which job
 
 
 class Tables:
@@ -48,8 +46,9 @@ class Tables:
         self.standing: dict[str, tuple[PolicyException, ...]] = {}  # by project, those approved
         self.waiting: dict[Shape, Queue] = {}
         self.newest_since = 0.0  # since when the last that came waits
-        self._lines: dict[tuple[Shape, str], Queue] | None = None  # the same by project; None: nobody asked
-        self._places: dict[str, tuple[Queue, tuple[float, float, str]]] = {}  # in which one a job waits
+        self._heads: dict[bool, Heads] = {}  # the first of each, by project or not; from when somebody asks
+        self._places: dict[str, tuple[Shape, Queue, Key]] = {}  # in which queue a job waits
+        self.retrying: dict[str, None] = {}  # waiting jobs that have run before
         self.holding: dict[str, None] = {}
         self._gpus_of_class: dict[str, int] | None = None  # that are held; None: nobody asked
         self.paused: dict[str, None] = {}
@@ -103,12 +102,15 @@ class Tables:
         if self._gpus_of_class is not None:
             self._count_gpus(before, job)
         if state is JobState.WAITING:
-            queue, key = self.waiting.setdefault(job.remainder.shape, []), waiting_key(job)
-            self._places[job_id] = (queue, key)
+            shape, key = job.remainder.shape, waiting_key(job)
+            queue = self.waiting.setdefault(shape, [])
+            self._places[job_id] = (shape, queue, key)
             insort(queue, key)
             self.newest_since = max(self.newest_since, job.since)
-            if self._lines is not None:
-                insort(self._lines.setdefault((job.remainder.shape, job.request.project), []), key)
+            if job.past:
+                self.retrying[job_id] = None
+            for heads in self._heads.values():
+                heads.enter(job, key, shape, queue, self.jobs)
         elif state in HOLDING:
             self.holding[job_id] = None
             if before is None or before.state is not state or _standing(before) != _standing(job):
@@ -245,15 +247,19 @@ class Tables:
     def account(self, project: str) -> Account:
         return self.accounts.get(project, Account()).at_week(week_of(self.at))
 
-    def lines(self) -> dict[tuple[Shape, str], Queue]:
-        """Waiting jobs by shape and project: kept from the first time that somebody asks."""
-        if self._lines is None:
-            self._lines = {}
+    def heads(self, *, by_project: bool) -> Heads:
+        """Who is first in each line: kept from the first time that somebody asks."""
+        heads = self._heads.get(by_project)
+        if heads is None:
+            heads = self._heads[by_project] = Heads(by_project=by_project)
             for shape, queue in self.waiting.items():
                 for key in queue:
-                    project = self.jobs[key[2]].request.project
-                    self._lines.setdefault((shape, project), []).append(key)
-        return self._lines
+                    heads.enter(self.jobs[key[2]], key, shape, queue, self.jobs)
+        return heads
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._places)
 
     def gpus_of_class(self) -> dict[str, int]:
         """GPUs that jobs of each class hold: counted from the first time that somebody asks."""
@@ -273,17 +279,15 @@ class Tables:
     def _unindex(self, job: Job) -> None:
         job_id, state = job.request.job, job.state
         if state is JobState.WAITING:
-            queue, key = self._places.pop(job_id)
+            shape, queue, key = self._places.pop(job_id)
             del queue[bisect_left(queue, key)]
-            shape = job.remainder.shape if not queue or self._lines is not None else ()
             if not queue:
                 del self.waiting[shape]
                 self.stuck.discard(shape)
-            if self._lines is not None:
-                line = self._lines[shape, job.request.project]
-                del line[bisect_left(line, key)]
-                if not line:
-                    del self._lines[shape, job.request.project]
+            if job.past:
+                del self.retrying[job_id]
+            for heads in self._heads.values():
+                heads.leave(job, key, shape, self.jobs)
         elif state in HOLDING:
             del self.holding[job_id]
         elif state is JobState.PAUSED:
@@ -300,6 +304,6 @@ def _standing(job: Job) -> tuple[object, ...]:
     return (job.attempt, job.rung, job.power_fraction, job.asked, job.clear_since)
 
 
-def waiting_key(job: Job) -> tuple[float, float, str]:
+def waiting_key(job: Job) -> Key:
     """Who is first among jobs of one shape: the more urgent, then the one that came earlier."""
     return (-PRIORITY_RANK[job.request.priority], job.submitted_at, job.id)

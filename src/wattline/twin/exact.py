@@ -21,13 +21,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from wattline.errors import UnavailableError
-from wattline.policy.gang import ONE_NODE
 from wattline.policy.objective import waiting_score
 from wattline.policy.placement import score_place
-from wattline.policy.pools import compared_hours, pools_for
+from wattline.policy.pools import pools_for
 from wattline.policy.power import headroom_of
 from wattline.spec.policy import Policy
-from wattline.state import Claim, JobRequest, Place, Snapshot, claim_of, peak_watts_on
+from wattline.state import Claim, JobRequest, Place, Snapshot, claim_of, compared_hours, peak_watts_on
 
 _MOST_SECONDS = 20.0
 _GAP = 1e-4  # relative: as near to the best as is asked for
@@ -73,7 +72,7 @@ class _Program:
         self.placed.append(columns)
         for each, pool in pools_for(plant, self.policy, request):
             columns += self._add_nodes(number, pool, waits)
-            if request.gpus > 1 and request.locality not in ONE_NODE:
+            if request.may_spread:
                 columns.append(self._add_gang(number, pool, each * compared_hours(request) - waits))
 
     def _add_nodes(self, number: int, pool: int, waits: float) -> list[int]:

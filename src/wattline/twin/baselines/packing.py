@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from wattline.spec.pipeline import Locality
-from wattline.state import JobRequest, Place, Plant, Snapshot, Verdict
-
-_ONE_NODE = frozenset({Locality.NVLINK, Locality.NODE})
+from wattline.state import ONE_NODE, JobRequest, Place, Plant, Snapshot, Verdict
 
 
 def find_tightest(snapshot: Snapshot, request: JobRequest) -> Iterator[Place]:
@@ -29,7 +26,7 @@ def choose_roomiest(snapshot: Snapshot, request: JobRequest, pool: int) -> Place
     """The nodes of a pool with most GPUs free. The first carries the job's CPUs."""
     if snapshot.free_in(pool) < request.gpus:
         return None
-    one_node = request.locality in _ONE_NODE
+    one_node = request.locality in ONE_NODE
     taken: dict[int, int] = {}
     left = request.gpus
     for count in range(snapshot.plant.biggest_of_pool[pool], -1, -1):
@@ -53,7 +50,7 @@ def pools_for(plant: Plant, request: JobRequest) -> tuple[int, ...]:
         request.cpus,
         request.gpu_models,
         request.residency,
-        request.locality in _ONE_NODE,
+        request.locality in ONE_NODE,
     )
 
 
