@@ -22,6 +22,8 @@ from wattline.state.event import (
     Forgotten,
     GatesJudged,
     Measured,
+    NodeSlept,
+    NodeWoke,
     Noticed,
     Outlooked,
     OutlookHour,
@@ -36,6 +38,7 @@ from wattline.state.exceptions import Answer, PolicyException
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import JobRequest, job_id, requests_of
+from wattline.state.resting import Came, NodeMode, Rest, Resting, Starts
 from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
 from wattline.state.tables import Queue, waiting_key
@@ -57,6 +60,7 @@ __all__ = [
     "Asked",
     "AttemptEnded",
     "AttemptStarted",
+    "Came",
     "CheckpointSaved",
     "Claim",
     "Decision",
@@ -73,6 +77,9 @@ __all__ = [
     "JobRequest",
     "JobState",
     "Measured",
+    "NodeMode",
+    "NodeSlept",
+    "NodeWoke",
     "Noticed",
     "Outcome",
     "OutlookHour",
@@ -87,6 +94,8 @@ __all__ = [
     "Reservation",
     "Resource",
     "ResourceKind",
+    "Rest",
+    "Resting",
     "Run",
     "RunConcluded",
     "RunSubmitted",
@@ -95,6 +104,7 @@ __all__ = [
     "SnapshotUnusableError",
     "Spot",
     "Stamp",
+    "Starts",
     "State",
     "Ticked",
     "Usage",

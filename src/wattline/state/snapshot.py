@@ -19,6 +19,7 @@ from wattline.state.event import Expected, Forecasted, Outlooked, Usage
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
+from wattline.state.resting import NodeMode, Resting, saved_amounts
 from wattline.state.state import State
 from wattline.state.tables import Queue
 
@@ -39,6 +40,7 @@ class Snapshot(Belief):
         "_laid",
         "_millicpus",
         "_promised",
+        "_roused",
         "_version",
         "_zones",
         "derived",
@@ -59,6 +61,7 @@ class Snapshot(Belief):
         self._zones: set[int] = set()  # zones of racks over which something is laid
         self._laid: dict[int, int] = {}  # sites over which something is laid, with the last lay's number
         self._promised: dict[str, Usage] = {}
+        self._roused: set[int] = set()  # nodes that rest and count as awake here
         # What judges worked out of each resource; void for those over which more is laid.
         self.derived: dict[int, float] | None = None
 
@@ -266,8 +269,12 @@ class Snapshot(Belief):
     def is_down(self, node: int) -> bool:
         return node in self._ledger.down
 
+    def is_off(self, node: int) -> bool:
+        """Whether a node has no power; one that sleeps has."""
+        return node in self._ledger.off
+
     def gpus_free(self, node: int) -> int:
-        if node in self._ledger.down:
+        if node in self._ledger.down and node not in self._roused:
             return 0
         return self._ledger.gpus_free[node] + self._gpus.get(node, 0)
 
@@ -282,7 +289,8 @@ class Snapshot(Belief):
         spots, before = self.plant.spots, self._ledger.gpus_free
         laid = [node for node in self._gpus if spots[node].pool == pool]
         gone = [node for node in laid if before[node] == free]
-        come = [node for node in laid if self.gpus_free(node) == free and node not in self._ledger.down]
+        down = self._ledger.down.difference(self._roused)
+        come = [node for node in laid if self.gpus_free(node) == free and node not in down]
         if not gone and not come:
             return found
         return sorted({*found}.difference(gone).union(come))
@@ -299,6 +307,7 @@ class Snapshot(Belief):
         if self._gpus:
             spots = self.plant.spots
             free += sum(more for node, more in self._gpus.items() if spots[node].pool == pool)
+            free += sum(spots[node].node.gpus for node in self._roused if spots[node].pool == pool)
         return free
 
     def free_on(self, first: int, ends_before: int) -> list[int]:
@@ -356,11 +365,13 @@ class Snapshot(Belief):
         other._millicpus = dict(self._millicpus)
         other._jobs = dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
-        other._promised = dict(self._promised)
+        other._promised, other._roused = dict(self._promised), set(self._roused)
         return other
 
     def issue(self, action: Action) -> None:
         """Lay what an action takes when it is issued; what it gives back comes only with its outcome."""
+        if action.node:
+            return  # who wakes or falls asleep was laid by whoever decided it
         job = self.job(action.job)
         if action.kind is ActionKind.PAUSE:
             self._jobs[job.id] = replace(job, state=JobState.PAUSING)
@@ -373,8 +384,35 @@ class Snapshot(Belief):
         """Lay what is kept free for somebody, so that nobody else takes it; or let go of it again."""
         self._take(claim, sign)
 
+    def rouse(self, node: int) -> None:
+        """Lay a node that rests as if it were awake; one that sleeps takes its idle watts again."""
+        sleeps = node in self._state.resting.modes[NodeMode.ASLEEP]
+        amounts = [(one, watts if sleeps else 0) for one, watts in saved_amounts(self.plant, node)]
+        self._take(Claim(nodes=((node, 0),), millicpus=0, amounts=tuple(amounts), gpu_watts=0.0), 1)
+        self._roused.add(node)
+
+    def is_roused(self, node: int) -> bool:
+        return node in self._roused
+
+    @property
+    def resting(self) -> Resting:
+        """Which nodes sleep, which could, and who came lately: read only."""
+        return self._state.resting
+
+    def is_confirmed(self, node: int, max_age_seconds: float) -> bool:
+        """Whether all that carries a node and has a meter was read lately enough."""
+        spot, metered = self.plant.spots[node], self._ledger.metered
+        above = [resource for resource, _ in spot.power] + [spot.loop_resource]
+        return all(not metered[one] or self.is_read(one, max_age_seconds) for one in above)
+
+    def saved(self, resource: int) -> int:
+        """Watts that sleeping nodes leave of what they draw idle."""
+        return self._ledger.saved.get(resource, 0)
+
     def lay(self, action: Action) -> None:
         """Add what one action changes once it is done to this view's overlay."""
+        if action.node:
+            return
         job = self.job(action.job)
         if action.kind in BEGINNINGS:
             assert action.place is not None
