@@ -84,7 +84,7 @@ def scale(
     spots = draft.plant.spots
     taken = {draft.plant.node_number[name] for place in places for name, _ in place.nodes}
     for pool in resting.pools if is_time else sorted({spots[node].pool for node in taken}):
-        if pool in resting.came or is_time:
+        if resting.idle[pool] or resting.of_pool[pool]:
             _size_pool(future, policy, scaling, pool, taken, scaled, may_sleep=is_time)
     _tell(draft, told, scaled)
     if draft.is_anybody_waiting or any(draft.holding) or any(resting.idle):

@@ -177,5 +177,5 @@ def _judge_failed(future: Snapshot, policy: Policy, pool: int) -> Verdict | None
         return None
     at, node = min(again)
     name = future.plant.spots[node].node.name
-    verdict = Verdict.wait(FAILED, name, f"{name} wakes", again_in_seconds=round(at - future.at))
+    verdict = Verdict.wait(FAILED, name, f"{name} wakes", again_in_seconds=float(round(at - future.at)))
     return msgspec.structs.replace(verdict, say="it did not wake")
