@@ -2,7 +2,7 @@
 
     python -m bench.scaling [--days 7]
 
-Philly at its own pace on three-sites, which it fills to a seventh: the hall of a quiet month. The same days are
+Philly at its own pace on three-sites, which it fills to a seventh: a quiet hall. The same days are
 played with all nodes awake and with nodes that sleep, at several shares of arrivals that should find a node
 awake. Energy is the facility's, cooling included; nothing here is metered, all of it is the twin's.
 """
