@@ -58,6 +58,7 @@ bench-sharing: $(VENV)/.ready-dev  ## teams, power, carbon, ETAs, placement agai
 	$(BIN)/python -m bench.eta
 	$(BIN)/python -m bench.exact_placement
 	$(BIN)/python -m bench.large_decisions
+	$(BIN)/python -m bench.scaling
 	$(BIN)/python -m bench.capped_fleet
 
 soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume

@@ -18,6 +18,7 @@ from wattline.facility import (
     Node,
     Rack,
     Site,
+    Sleep,
     Storage,
     Supply,
     TrafficClass,
@@ -41,12 +42,16 @@ from wattline.state import (
     JobRequest,
     JobState,
     Measured,
+    NodeMode,
+    NodeSlept,
+    NodeWoke,
     RunSubmitted,
     Snapshot,
     State,
     Usage,
     claim_of,
 )
+from wattline.state.resting import saved_amounts
 
 GPU_WATTS = 400.0
 MONDAY = 4 * 86400.0  # 1970-01-05 00:00 UTC
@@ -88,6 +93,8 @@ def a_site(
     region: str = "eu",
     usd_per_kwh: float = 0.1,
     telemetry: str = "nvml",
+    other_watts: float = 0.0,
+    sleep: Sleep | None = None,
 ) -> Site:
     """One hall; its racks take turns on its loops.
 
@@ -130,7 +137,7 @@ def a_site(
                         device=kind,
                         gpus=gpus,
                         cpus=cpus,
-                        other_watts=0.0,
+                        other_watts=other_watts,
                     )
                     for node in range(1, nodes + 1)
                 ),
@@ -144,6 +151,7 @@ def a_site(
         pue=1.0,
         telemetry=telemetry,
         engine="local",
+        sleep=sleep,
     )
 
 
@@ -254,6 +262,10 @@ class Hall:
             self.ended(action.job, Ending.PAUSED)
         elif action.kind is ActionKind.STOP and self.state.jobs[action.job].state is JobState.STOPPING:
             self.ended(action.job, Ending.STOPPED)
+        elif action.kind is ActionKind.SLEEP:
+            self.fold(NodeSlept(at=self.at, node=action.node, action=action.id))
+        elif action.kind is ActionKind.WAKE:
+            self.fold(NodeWoke(at=self.at, node=action.node, action=action.id))
         elif action.place is not None:
             self.started(action.job)
 
@@ -298,7 +310,9 @@ def assert_ledger_is_true(state: State) -> None:
     assert all(0 <= left <= 1000 * spot.node.cpus for left, spot in zip(millicpus, plant.spots, strict=True))
     for pool in range(len(plant.pools)):
         assert ledger.free_in_pool[pool] == sum(
-            left for left, spot in zip(free, plant.spots, strict=True) if spot.pool == pool
+            left
+            for node, (left, spot) in enumerate(zip(free, plant.spots, strict=True))
+            if spot.pool == pool and node not in ledger.down
         )
         for left in range(plant.biggest_of_pool[pool] + 1):
             listed = ledger.nodes_with(pool, left)
@@ -308,4 +322,25 @@ def assert_ledger_is_true(state: State) -> None:
         len(ledger.nodes_with(pool, left))
         for pool in range(len(plant.pools))
         for left in range(plant.biggest_of_pool[pool] + 1)
-    ) == len(plant.spots)
+    ) == len(plant.spots) - len(ledger.down)
+    assert_rest_is_true(state)
+
+
+def assert_rest_is_true(state: State) -> None:
+    """Nobody is on a node that rests; who idles follows from who holds; and what sleeps saves its watts."""
+    resting, ledger, plant = state.resting, state.ledger, state.plant
+    saved: dict[int, int] = {}
+    for node, can_sleep in enumerate(resting.can_sleep):
+        is_idle = node in resting.idle[plant.spots[node].pool]
+        assert is_idle == (can_sleep and resting.is_awake(node) and not ledger.jobs_at.get(node))
+        if not resting.is_awake(node):
+            assert node in ledger.down
+            assert not ledger.jobs_at.get(node)
+    for node in resting.modes[NodeMode.ASLEEP]:
+        for resource, watts in saved_amounts(plant, node):
+            saved[resource] = saved.get(resource, 0) + watts
+    assert {one: watts for one, watts in ledger.saved.items() if watts} == {
+        one: watts for one, watts in saved.items() if watts
+    }
+    for pool in resting.idle:
+        assert list(pool.values()) == sorted(pool.values())

@@ -40,7 +40,7 @@ def supply_loads(site: Site) -> Iterator[tuple[str, float]]:
 
 def test_the_shipped_examples_are_these() -> None:
     assert tuple(shipped_facilities()) == NAMES
-    assert tuple(shipped_policies()) == ("default",)
+    assert tuple(shipped_policies()) == ("default", "sleeping-nodes")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from building import (
     assert_ledger_is_true,
 )
 from wattline.control import Documents, StepRecord, decode_step, encode_decision, encode_step, refold, replay
+from wattline.facility import Sleep
 from wattline.policy import decide
 from wattline.state import (
     ENDED,
@@ -44,6 +45,9 @@ from wattline.state import (
     JobRequest,
     JobState,
     Measured,
+    NodeMode,
+    NodeSlept,
+    NodeWoke,
     Progressed,
     RunSubmitted,
     Snapshot,
@@ -59,7 +63,8 @@ from wattline.state.folding import FOLDS
 FACILITY = a_facility(
     a_site("zurich", racks=2, nodes=2, gpus=4, cpus=8, rack_cap_watts=2600.0, feeds_watts=(5000.0, 5000.0),
            redundant=True, loop_watts=5000.0, telemetry="emulated", storage_bytes_per_second=3e8),
-    a_site("oslo", nodes=2, gpus=4, cpus=8, rack_cap_watts=3000.0, region="no", usd_per_kwh=0.05),
+    a_site("oslo", nodes=2, gpus=4, cpus=8, rack_cap_watts=3000.0, region="no", usd_per_kwh=0.05,
+           other_watts=200.0, sleep=Sleep(wake_seconds=30.0, asleep=0.1)),
     links=[a_link(("zurich", "oslo"))],
 )  # fmt: skip
 POLICY = a_policy(
@@ -68,6 +73,7 @@ POLICY = a_policy(
     teams={"nlp": {"quota": {"gpu_hours": 60}}, "vision": {"quota": {"usd": 5}, "limit": "soft"}},
     rules=[{"name": "big", "when": "job.gpus > 12 && !job.approved", "say": "ask first", "mode": "block"}],
     under_pressure=[{"cap_power": "60%"}, {"pause": "60s"}, {"migrate": "any"}],
+    scaling={"sleep_after": "60s", "retry_after": "40s"},
 )
 DOCUMENTS = Documents(facility=lambda _: FACILITY, policy=lambda _: POLICY)
 
@@ -154,7 +160,8 @@ class History:
         state = self.hall.state
         assert_ledger_is_true(state)
         for number, resource in enumerate(state.plant.resources):
-            assert resource.idle + state.ledger.claimed[number] <= resource.cap, resource
+            idle = resource.idle - state.ledger.saved.get(number, 0)
+            assert idle + state.ledger.claimed[number] <= resource.cap, resource
         jobs = state.jobs.values()
         assert len(state.jobs) == self.submitted
         assert (
@@ -163,7 +170,10 @@ class History:
         assert set(state.paused) == {job.id for job in jobs if job.state is JobState.PAUSED}
         waiting = [key[2] for queue in state.waiting.values() for key in queue]
         assert sorted(waiting) == sorted(job.id for job in jobs if job.state is JobState.WAITING)
-        assert all(state.jobs[flight.action.job].state in HOLDING for flight in state.flights.values())
+        flights = [flight.action for flight in state.flights.values()]
+        assert all(state.jobs[action.job].state in HOLDING for action in flights if action.job)
+        turning = {node for mode in ("falling", "waking") for node in state.resting.modes[NodeMode(mode)]}
+        assert {state.plant.node_number[action.node] for action in flights if action.node} == turning
         assert decision.revisit_at is None or decision.revisit_at > decision.at
         assert len({action.id for action in decision.actions}) == len(decision.actions)
         for project, account in state.accounts.items():
@@ -191,6 +201,9 @@ class History:
         action = flights[first % len(flights)].action
         if second % 4 == 0:
             return ActionFailed(at=self.hall.at, action=action.id, say="no")
+        if action.node:
+            answer = NodeSlept if action.kind == "sleep" else NodeWoke
+            return answer(at=self.hall.at, node=action.node, action=action.id)
         if action.place is not None:
             return AttemptStarted(at=self.hall.at, job=action.job, attempt=action.attempt)
         return Acknowledged(at=self.hall.at, action=action.id)
@@ -307,6 +320,9 @@ def test_every_history_can_be_brought_to_an_end_that_holds_nothing(
         hall.wait(16)
         decision = history.turn()
         assert decision.due_at is not None or not hall.state.flights
+    for flight in list(hall.state.flights.values()):
+        if flight.action.node:  # a node is asked until it answers
+            hall.failed(flight.action)
     unanswered = {flight.action.job for flight in hall.state.flights.values()}
     stops = {flight.action.job for flight in hall.state.flights.values() if flight.action.kind == "stop"}
     assert stops == unanswered
@@ -353,3 +369,4 @@ def test_long_histories_reach_every_kind_of_action() -> None:
         journal = lived(steps).journal
         seen |= {action.kind for payload in journal for action in decode_step(payload).decision.actions}
     assert seen >= {"start", "refuse", "cap_power", "shrink_batch", "pause", "resume", "stop"}
+    assert seen >= {"sleep", "wake"}

@@ -24,7 +24,7 @@ from wattline.policy.week import (
     week_of_team,
 )
 from wattline.spec import Policy
-from wattline.state import Snapshot
+from wattline.state import Snapshot, Starts
 from wattline.state.account import WEEK_SECONDS, week_ends_at, week_of
 
 
@@ -61,6 +61,7 @@ def show_report(*, team: str | None, week: str, run: str | None, as_json: bool) 
             run=_take(view, snapshot, policy, run, team),
             warnings=tuple(review_quotas(policy, snapshot.plant)),
             slos=_standings(view, policy, counted, team),
+            starts=view.state.resting.starts if policy.scaling is not None else None,
         )
         if as_json:
             print_json(_describe(report))
@@ -172,7 +173,18 @@ def _describe(report: Report) -> dict[str, object]:
         "run": report.run,
         "warnings": report.warnings,
         "slos": report.slos,
+        **({} if report.starts is None else {"scaling": _describe_starts(report.starts)}),
         "not_estimated": [f"run.{phase}" for phase in report.run.not_estimated] if report.run else [],
+    }
+
+
+def _describe_starts(starts: Starts) -> dict[str, object]:
+    return {
+        "starts": starts.starts,
+        "cold_starts": starts.cold,
+        "hit_rate": (starts.starts - starts.cold) / starts.starts if starts.starts else None,
+        "cold_start_seconds": starts.cold_seconds / starts.cold if starts.cold else None,
+        "longest_cold_start_seconds": starts.longest_seconds,
     }
 
 

@@ -9,7 +9,7 @@ from wattline.cli.finding import View, find_run, newest_first, open_if_any, open
 from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
 from wattline.cli.standing import mode, progress, state_of, telling_job, where, why_not
 from wattline.live import Home
-from wattline.state import ENDED, HOLDING, Ending, Job, JobState, Past, Run
+from wattline.state import ENDED, HOLDING, Ending, Job, JobState, NodeMode, Past, Run
 from wattline.units import format_seconds
 
 _STYLES = {
@@ -61,6 +61,7 @@ def _show_all(view: View | None, *, as_json: bool) -> None:
                 "writer": None if view is None else _describe_writer(view),
                 "runs": [_describe(view, run) for run in runs if view is not None],
                 "releases": [] if view is None else _describe_releases(view),
+                **({"nodes": nodes} if view is not None and (nodes := _nodes_at_rest(view)) else {}),
             }
         )
         return
@@ -82,7 +83,15 @@ def _show_all(view: View | None, *, as_json: bool) -> None:
                 *(plain(str(release[name])) for name in ("name", "channel", "number", "run_id", "since"))
             )
         console.print(shelf)
+    if nodes := _nodes_at_rest(view):
+        console.print("nodes: " + ", ".join(f"{count} {mode}" for mode, count in nodes.items()))
     _show_writer(console, view)
+
+
+def _nodes_at_rest(view: View) -> dict[str, int]:
+    """How many sleep or wake, where any do."""
+    modes = view.state.resting.modes
+    return {mode.value: len(nodes) for mode, nodes in modes.items() if nodes and mode is not NodeMode.AWAKE}
 
 
 def _describe_releases(view: View) -> list[dict[str, object]]:

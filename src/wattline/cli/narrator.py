@@ -31,6 +31,7 @@ from wattline.state import (
     GatesJudged,
     Job,
     JobState,
+    NodeWoke,
     Noticed,
     Outcome,
     Released,
@@ -156,9 +157,12 @@ class Narrator:
         elif isinstance(event, AttemptEnded):
             self._ended(state, event)
         elif isinstance(event, ActionFailed):
-            job_id, _, rest = event.action.rpartition("#")
-            kind = rest.split(".")[1] if rest.count(".") >= 2 else "action"
-            self.say("failed", f"{_phase(state, job_id)}: {kind} could not be done: {event.say}")
+            subject, _, rest = event.action.rpartition("#")
+            kind = rest.split(".")[1] if "." in rest else "action"
+            told = _phase(state, subject) if subject in state.jobs else subject
+            self.say("failed", f"{told}: {kind} could not be done: {event.say}")
+        elif isinstance(event, NodeWoke):
+            self.say("awake", event.node)
         elif isinstance(event, GatesJudged):
             for gate in event.results:
                 mark = {"pass": "✓", "fail": "✗"}.get(str(gate["outcome"]), "?")
@@ -188,8 +192,11 @@ class Narrator:
             self.say("", "it has saved no checkpoint: it begins again at step 0")
 
     def _action(self, state: State, action: Action, decision: Decision) -> None:
-        phase = _phase(state, action.job)
         because = f": {action.because}" if action.because else ""
+        if action.node:
+            self.say("waking" if action.kind is ActionKind.WAKE else "to sleep", f"{action.node}{because}")
+            return
+        phase = _phase(state, action.job)
         price = (
             f"; price {format_seconds(action.lost_gpu_seconds)} of GPU time"
             if action.lost_gpu_seconds

@@ -14,7 +14,7 @@ from wattline.cli.printing import columns, plain
 from wattline.control import Standing
 from wattline.policy.exceptions import NAMES, format_amount
 from wattline.policy.week import QuotaWeek, RunTake, TeamWeek
-from wattline.state import PolicyException
+from wattline.state import PolicyException, Starts
 from wattline.units import format_named, format_seconds, format_share
 
 _BAR_CELLS = 20
@@ -43,6 +43,7 @@ class Report:
     run: RunTake | None
     warnings: tuple[str, ...]
     slos: tuple[Standing, ...]
+    starts: Starts | None = None  # where the policy lets nodes sleep
 
 
 def show_text(console: Console, report: Report, *, is_one: bool) -> None:
@@ -64,9 +65,24 @@ def show_text(console: Console, report: Report, *, is_one: bool) -> None:
         _show_run(console, report, report.run)
     for warning in report.warnings:
         console.print(Text.assemble(("! ", "yellow"), plain(warning)))
+    if report.starts is not None and report.starts.starts:
+        console.print(_starts(report.starts))
     if report.slos:
         console.print()
         _show_slos(console, report.slos)
+
+
+def _starts(starts: Starts) -> str:
+    """How many found nodes awake, since these began to be counted."""
+    hits = format_share((starts.starts - starts.cold) / starts.starts)
+    told = f"{hits} of {starts.starts} starts found nodes awake"
+    if not starts.cold:
+        return told
+    mean, longest = starts.cold_seconds / starts.cold, starts.longest_seconds
+    return (
+        f"{told}; the others waited {format_seconds(round(mean))} on average for nodes to wake, "
+        f"{format_seconds(round(longest))} at most"
+    )
 
 
 def _head(report: Report) -> Text:

@@ -59,7 +59,9 @@ def why_not(job: Job) -> str:
     worst = [verdict for verdict in job.verdicts if verdict.outcome in (Outcome.WAIT, Outcome.REFUSE)]
     if not worst:
         return ""
-    verdict = worst[0]
+    verdict = next((one for one in worst if one.rule.startswith("scaling.")), worst[0])
+    if verdict.rule == "scaling.waking":
+        return f"waits for {verdict.subject} to wake"
     short = next(
         (
             format_named(name, value)

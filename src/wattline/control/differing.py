@@ -141,7 +141,9 @@ class _Side:
     def __init__(self, state: State, decision: Decision, policy: Policy) -> None:
         self._state, self._decision, self._policy = state, decision, policy
         # The last word on each job; a repeat of what is in flight is none.
-        self.actions = {action.job: action for action in decision.actions if action.id not in state.flights}
+        self.actions = {
+            action.job: action for action in decision.actions if action.job and action.id not in state.flights
+        }
 
     @cached_property
     def _said(self) -> dict[str, list[Verdict]]:

@@ -82,10 +82,10 @@ class Trial:
         self.decisions += 1
         for action in decision.actions:
             lifted = action.kind in (ActionKind.CAP_POWER, ActionKind.SHRINK_BATCH) and action.fraction >= 1.0
-            if action.id not in snapshot.flights and not lifted:
+            if action.job and action.id not in snapshot.flights and not lifted:
                 self._done[_DONE[action.kind]].add(action.job)
         self._count_refusals(decision)
-        spoken_of = {action.job for action in decision.actions}
+        spoken_of = {action.job for action in decision.actions if action.job}
         spoken_of.update([verdict.job for verdict in decision.verdicts if verdict.job])
         jobs = [snapshot.jobs[job_id] for job_id in sorted(spoken_of)]
         self.jobs.update([job.id for job in jobs if job.state is JobState.WAITING])

@@ -107,6 +107,14 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sleep:
+    """What sleeping is for the nodes of a site, where they can be sent to sleep and woken."""
+
+    wake_seconds: float  # from being asked to taking work; it idles meanwhile
+    asleep: float  # of its idle draw, what a sleeping node still takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One hall, or a few that share a feed, a tariff and a grid."""
 
@@ -127,6 +135,7 @@ class Site:
     price_series: str = ""
     carbon_series: str = ""
     weather_series: str = ""
+    sleep: Sleep | None = None  # None: nobody can send its nodes to sleep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

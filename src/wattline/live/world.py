@@ -18,6 +18,7 @@ from wattline.live.meters import Meters
 from wattline.live.pricing import price_save_seconds
 from wattline.live.replicas import Replicas
 from wattline.live.running import Goods
+from wattline.live.sleepers import Sleepers
 from wattline.state import (
     BEGINNINGS,
     Acknowledged,
@@ -66,6 +67,7 @@ class LiveWorld:
         self._preparing: dict[str, tuple[Action, Future[Launch]]] = {}
         self._gathering: list[tuple[str, Future[Event]]] = []
         self._replicas = Replicas(home, self._checkpoint_rate)
+        self._sleepers = Sleepers(state, meters.emulated)
 
     def now(self) -> float:
         return time.monotonic() + self._offset
@@ -84,6 +86,7 @@ class LiveWorld:
                 found += self._attempts.tell(event, now)
         found += self._gathered(now)
         found += self._meters.read(now)
+        found += self._sleepers.poll(now)
         found += self._queue
         self._queue.clear()
         for told in found:
@@ -102,6 +105,9 @@ class LiveWorld:
             self._still_at_it(action)
             return
         self._applied.add(action.id)
+        if action.node:
+            self._queue += self._sleepers.turn(action, self.now())
+            return
         if action.kind in BEGINNINGS:
             self._preparing[action.id] = (action, self._workers.submit(self._prepare, action))
             return
@@ -125,6 +131,7 @@ class LiveWorld:
         wake_at = min(now + _LONGEST_SLEEP_SECONDS, self._meters.next_at)
         if at is not None:
             wake_at = min(wake_at, at)
+        wake_at = min(wake_at, self._sleepers.next_at)
         if self._preparing or self._gathering:
             wake_at = min(wake_at, now + _BUSY_SLEEP_SECONDS)
         self._engine.wait(0.0 if self._queue else max(_SHORTEST_SLEEP_SECONDS, wake_at - now))
@@ -207,7 +214,11 @@ class LiveWorld:
         return found
 
     def _still_at_it(self, action: Action) -> None:
-        """Asked again: say so while files are being laid out, or while the script that should pause talks."""
+        """Asked again: say so while files are being laid out, a node wakes, or a script that should pause
+        talks."""
+        if action.node:
+            self._queue += self._sleepers.turn(action, self.now())
+            return
         attempt = attempt_name(action.job, action.attempt)
         pausing = action.kind is ActionKind.PAUSE and self._attempts.talks(attempt, self.now())
         if action.id in self._preparing or pausing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wattline.spec.policy import Policy
-from wattline.state import JobRequest, Snapshot, Verdict
+from wattline.state import JobRequest, NodeMode, Snapshot, Verdict
 
 
 def judge_class(draft: Snapshot, policy: Policy, request: JobRequest) -> list[Verdict]:
@@ -23,6 +23,7 @@ def judge_class(draft: Snapshot, policy: Policy, request: JobRequest) -> list[Ve
     most = max(kept, key=lambda other: kept[other], default="")
     if most and kept[most]:
         free = sum([draft.free_in(pool) for pool in range(len(draft.plant.pools))])
+        free += sum([draft.plant.spots[node].node.gpus for node in draft.resting.modes[NodeMode.ASLEEP]])
         verdicts.append(_judge("class.kept_free", most, request.gpus, free - sum(kept.values())))
     return verdicts
 

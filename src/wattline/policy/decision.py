@@ -9,6 +9,7 @@ from wattline.policy.enforcing import NOTHING_ENFORCED, enforce
 from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
+from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
 from wattline.spec.policy import Policy
@@ -19,7 +20,7 @@ _MOST_TRIES = 3
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """Heed people, ask again what was not answered, enforce rules, relieve pressure, share power, shift,
-    bring back, admit: in this order.
+    bring back, admit, scale: in this order.
 
     Relief comes before admission so that nothing starts on headroom that is about to be needed.
     """
@@ -35,13 +36,17 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
     recalled = recall(draft, policy)
     admission = admit(draft, policy, shared.opened, shifted.shift)
+    scaled = NOTHING_SCALED
+    if policy.scaling is not None:
+        told = (*recalled.verdicts, *admission.verdicts)
+        scaled = scale(draft, policy, (*recalled.actions, *admission.actions), told, shifted.shift)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
-    looks += (*shifted.looks, *recalled.looks, *admission.looks)
+    looks += (*shifted.looks, *recalled.looks, *admission.looks, *scaled.looks)
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     actions = (*heeded, *repeated, *enforced.actions, *response.actions, *shared.actions)
-    actions += (*shifted.actions, *recalled.actions, *admission.actions)
+    actions += (*shifted.actions, *recalled.actions, *admission.actions, *scaled.actions)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
@@ -53,6 +58,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
             *shifted.verdicts,
             *recalled.verdicts,
             *admission.verdicts,
+            *scaled.verdicts,
         ),
         stuck=tuple(admission.stuck),
         reservations=tuple(admission.reservations),
@@ -101,6 +107,13 @@ def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float
     """
     actions, deadlines = [], []
     for flight in draft.flights.values():
+        if flight.action.node:
+            deadline = flight.issued_at + answer_seconds(draft, flight.action, policy)
+            if draft.at < deadline:
+                deadlines.append(deadline)
+            else:
+                actions.append(flight.action)
+            continue
         job = draft.job(flight.action.job)
         # A stop that failed has just been answered: give it as long before the next.
         deadline = max(flight.issued_at, job.since) + policy.thresholds.acknowledge_within

@@ -13,7 +13,9 @@ from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pools import most_used
 from wattline.policy.power import usable
 from wattline.policy.pressure import judge_pressure
+from wattline.policy.scaling import scale
 from wattline.policy.waiting import find_wait
+from wattline.policy.waking import WAKING
 from wattline.spec.policy import Policy
 from wattline.state import (
     ENDED,
@@ -106,6 +108,10 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
 
 def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanation:
     choice = judge_request(snapshot, policy, job.remainder, home_of(snapshot, job))
+    if policy.scaling is not None and choice.place is None:
+        waits_for = scale(snapshot.copy(), policy, anew=True).waits.get(job.id)
+        if waits_for is not None:
+            choice = Choice(None, (waits_for, *choice.verdicts))
     return _explained(snapshot, policy, job, choice)
 
 
@@ -283,6 +289,9 @@ def _blocked_by(verdict: Verdict | None) -> BlockedBy | None:
 
 def _sentence(job: Job, reason: Verdict, options: tuple[Option, ...]) -> str:
     verb = "is refused by" if reason.outcome is Outcome.REFUSE else "waits for"
+    if reason.rule == WAKING:
+        left = format_named("left_seconds", reason.numbers["left_seconds"])
+        return f"{job.id} waits for node {reason.subject} to wake: {left}."
     missing = [(name, value) for name, value in reason.numbers.items() if name.startswith("short_by")]
     detail = f"{format_named(*missing[0])} short" if missing else reason.say
     text = f"{job.id} {verb} {reason.rule} of {reason.subject}" + (f": {detail}" if detail else "")

@@ -83,11 +83,12 @@ def dominant(verdicts: tuple[Verdict, ...]) -> Verdict | None:
     if not against:
         return None
 
-    def weight(verdict: Verdict) -> tuple[bool, float]:
+    def weight(verdict: Verdict) -> tuple[bool, bool, float]:
         short = verdict.short_by
         asked = next((value for name, value in verdict.numbers.items() if name.startswith("asked_")), 0.0)
         relative = short[0] / asked if short is not None and asked else 0.0
-        return (verdict.outcome is Outcome.REFUSE, relative)
+        # What is short among nodes that are awake is no reason while others wake.
+        return (verdict.outcome is Outcome.REFUSE, verdict.rule.startswith("scaling."), relative)
 
     return max(against, key=weight)
 
@@ -96,7 +97,11 @@ def changed(job: Job, verdicts: tuple[Verdict, ...]) -> bool:
     """Whether these say something else than the last that were kept; numbers alone are no news."""
 
     def gist(of: tuple[Verdict, ...]) -> list[tuple[str, str, str, str]]:
-        return [(verdict.rule, verdict.subject, verdict.outcome, verdict.say) for verdict in of]
+        return [
+            (verdict.rule, verdict.subject, verdict.outcome, verdict.say)
+            for verdict in of
+            if not verdict.rule.startswith("scaling.")  # told apart, beside what else was
+        ]
 
     return gist(job.verdicts) != gist(verdicts)
 

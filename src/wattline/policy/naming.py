@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wattline.state import BEGINNINGS, Action, ActionKind, Job, Place
+from wattline.state import BEGINNINGS, Action, ActionKind, Job, Place, Rest
 
 
 def next_action(
@@ -33,3 +33,9 @@ def next_action(
         yields=yields,
         lost=lost,
     )
+
+
+def turn_action(node: str, rest: Rest | None, kind: ActionKind, because: str) -> Action:
+    """The next that a node is asked: to sleep or to wake."""
+    turns = 0 if rest is None else rest.turns
+    return Action(id=f"{node}#{turns + 1}.{kind}", kind=kind, node=node, because=because)

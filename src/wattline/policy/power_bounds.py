@@ -64,11 +64,13 @@ def find_bounds(draft: Snapshot, policy: Policy, site: str) -> list[Bound]:
     for resource, _ in layout.carriers:
         known, limit_watts = plant.resources[resource], usable(draft, resource, policy.thresholds)
         if known.worst > limit_watts:
-            resting_watts = known.idle - saved.get(resource, 0.0)
+            resting_watts = known.idle - saved.get(resource, 0.0) - draft.saved(resource)
             bounds.append(Bound(known.name, known.kind, resource, kept * limit_watts, resting_watts))
     for hold in sharing.holds:
         if hold.site == site and hold.is_on(draft.at):
-            resting_watts = layout.idle_watts - saved_at_site
+            racks = [one for one, _ in layout.carriers if plant.kinds[one] is ResourceKind.RACK]
+            sleeping_watts = sum([draft.saved(rack) for rack in racks])
+            resting_watts = layout.idle_watts - saved_at_site - sleeping_watts
             bounds.append(Bound(hold.name, "power.hold", None, kept * hold.watts, resting_watts))
     return bounds
 

@@ -14,6 +14,7 @@ from wattline.facility import (
     Node,
     Rack,
     Site,
+    Sleep,
     Storage,
     Supply,
     TrafficClass,
@@ -96,6 +97,7 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         price_series=site.tariff.series or "",
         carbon_series=site.carbon.series or "",
         weather_series=site.weather.series if site.weather else "",
+        sleep=None if site.sleep is None else Sleep(wake_seconds=site.sleep.wake, asleep=site.sleep.asleep),
     )
 
 

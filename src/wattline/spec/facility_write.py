@@ -74,6 +74,7 @@ def _site(site: Site) -> dict[str, Any]:
         },
         "telemetry": {"source": site.telemetry, "time_scale": site.thermal_time_scale},
         "engine": site.engine,
+        "sleep": site.sleep and {"wake": f"{site.sleep.wake_seconds!r}s", "asleep": site.sleep.asleep},
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -39,19 +39,20 @@ class Fault(Document):
     supply_temperature: Celsius | None = None
     rating: Fraction | None = None  # what is left of a supply's or rack's cap
     bandwidth: Fraction | None = None  # what is left of a link
+    wakes: Literal[False] | None = None  # sleeping nodes of a rack do not wake
 
     @model_validator(mode="after")
     def _one_subject(self) -> Fault:
         allowed = {
             "loop": {"flow", "supply_temperature"},
             "supply": {"rating"},
-            "rack": {"rating"},
+            "rack": {"rating", "wakes"},
             "link": {"bandwidth"},
         }
         subjects = [kind for kind in allowed if getattr(self, kind) is not None]
         if len(subjects) != 1:
             raise ValueError(f"a fault names exactly one of {', '.join(allowed)}")
-        effects = {"flow", "supply_temperature", "rating", "bandwidth"}
+        effects = {"flow", "supply_temperature", "rating", "bandwidth", "wakes"}
         given = {effect for effect in effects if getattr(self, effect) is not None}
         if not given or not given <= allowed[subjects[0]]:
             raise ValueError(f"a fault of a {subjects[0]} says {' or '.join(sorted(allowed[subjects[0]]))}")

@@ -16,6 +16,7 @@ from wattline.spec.pipeline import Time
 from wattline.spec.power_sharing import PowerSharing
 from wattline.spec.quantities import Flag, Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
 from wattline.spec.roles import CAPACITY_APPROVER, Roles, check_approvers
+from wattline.spec.scaling import Scaling
 from wattline.spec.sharing import Sharing
 from wattline.spec.shifting import Shifting
 from wattline.spec.slo import Slos
@@ -194,6 +195,7 @@ class Policy(Document):
     sharing: Sharing = Sharing()
     power_sharing: PowerSharing = PowerSharing()
     shifting: Shifting = Shifting()
+    scaling: Scaling | None = None  # nodes stay awake, unless said
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property
@@ -215,6 +217,15 @@ class Policy(Document):
     @model_validator(mode="after")
     def _approvers_are_known(self) -> Policy:
         check_approvers(self.roles, {name: team.approvers for name, team in self.teams.items()})
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_sleep_in_one_way(self) -> Policy:
+        if self.scaling is not None and self.power_sharing.asleep < 1.0:
+            raise ValueError(
+                "power_sharing.asleep is for nodes that fall asleep by themselves; with scaling, "
+                "`sleep` of the site says what they take: leave power_sharing.asleep out"
+            )
         return self
 
     @cached_property

@@ -163,6 +163,13 @@ class Telemetry(Document):
         return self
 
 
+class SleepDocument(Document):
+    """Where nodes can be sent to sleep and woken."""
+
+    wake: SomeSeconds
+    asleep: Annotated[Fraction, Field(ge=0, lt=1)]  # of its idle draw, what a sleeping node still takes
+
+
 class SiteDocument(Document):
     region: Name
     tariff: Tariff
@@ -177,6 +184,7 @@ class SiteDocument(Document):
     storage: StorageDocument
     telemetry: Telemetry = Telemetry()
     engine: Literal["local"] = "local"
+    sleep: SleepDocument | None = None  # nodes stay awake, unless said
 
 
 class LinkDocument(Document):

@@ -22,6 +22,8 @@ from wattline.state.event import (
     Forgotten,
     GatesJudged,
     Measured,
+    NodeSlept,
+    NodeWoke,
     Noticed,
     Outlooked,
     OutlookHour,
@@ -37,6 +39,7 @@ from wattline.state.heads import Group, Line, Queue
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import ONE_NODE, JobRequest, Kind, compared_hours, job_id, requests_of
+from wattline.state.resting import Came, NodeMode, Rest, Resting, Starts
 from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
 from wattline.state.tables import waiting_key
@@ -59,6 +62,7 @@ __all__ = [
     "Asked",
     "AttemptEnded",
     "AttemptStarted",
+    "Came",
     "CheckpointSaved",
     "Claim",
     "Decision",
@@ -78,6 +82,9 @@ __all__ = [
     "Kind",
     "Line",
     "Measured",
+    "NodeMode",
+    "NodeSlept",
+    "NodeWoke",
     "Noticed",
     "Outcome",
     "OutlookHour",
@@ -92,6 +99,8 @@ __all__ = [
     "Reservation",
     "Resource",
     "ResourceKind",
+    "Rest",
+    "Resting",
     "Run",
     "RunConcluded",
     "RunSubmitted",
@@ -100,6 +109,7 @@ __all__ = [
     "SnapshotUnusableError",
     "Spot",
     "Stamp",
+    "Starts",
     "State",
     "Ticked",
     "Usage",

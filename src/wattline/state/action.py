@@ -20,6 +20,8 @@ class ActionKind(StrEnum):
     RESUME = "resume"  # start again at the same site
     MIGRATE = "migrate"  # start again at another
     STOP = "stop"
+    WAKE = "wake"  # of a node, as the next
+    SLEEP = "sleep"
 
 
 BEGINNINGS = frozenset({ActionKind.START, ActionKind.RESUME, ActionKind.MIGRATE})
@@ -40,7 +42,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     kind: ActionKind
-    job: str
+    job: str = ""
+    node: str = ""  # for wake and sleep, which concern no job
     attempt: int = 0  # the attempt it begins or concerns
     place: Place | None = None
     from_site: str = ""  # where the newest checkpoint is, for resume and migrate

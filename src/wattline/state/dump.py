@@ -14,6 +14,7 @@ from wattline.state.event import Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.measuring import fold_reading
+from wattline.state.resting import Came, Rest, Starts
 from wattline.state.state import State
 
 DUMP_VERSION = 4
@@ -47,6 +48,10 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     exceptions: list[PolicyException] = []
     reservations: list[Reservation] = []
     has_news: bool = True
+    rests: list[Rest] = []
+    idle: list[tuple[str, float]] | None = None  # nodes that can sleep and nobody uses, the longest first
+    came: list[tuple[str, str, Came]] = []  # by pool
+    starts: Starts = Starts()
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -82,6 +87,14 @@ def dump_state(state: State) -> bytes:
             exceptions=list(state.exceptions.values()),
             reservations=list(state.reservations.values()),
             has_news=state.has_news,
+            rests=list(state.resting.rests.values()),
+            idle=[
+                (state.plant.spots[node].node.name, since)
+                for pool in state.resting.idle
+                for node, since in pool.items()
+            ],
+            came=[(*state.plant.pools[pool], came) for pool, came in sorted(state.resting.came.items())],
+            starts=state.resting.starts,
         )
     )
 
@@ -130,6 +143,7 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_exception(exception)
     for reservation in dump.reservations:
         state.put_reservation(reservation.job, reservation)
+    _load_resting(state, dump)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
     state.has_news = dump.has_news
     state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
@@ -142,3 +156,17 @@ def load_state(facility: Facility, data: bytes) -> State:
             hint="the snapshot was altered or made by another version; the journal itself is not affected",
         )
     return state
+
+
+def _load_resting(state: State, dump: Dump) -> None:
+    for rest in dump.rests:
+        state.put_rest(rest)
+    if dump.idle is not None:
+        for pool in state.resting.idle:
+            pool.clear()
+        for name, since in dump.idle:
+            state.put_idle(state.plant.node_number[name], since)
+    for site, device, came in dump.came:
+        state.put_came(state.plant.pool_numbers[site, device], came)
+    if dump.starts != Starts():
+        state.put_starts(dump.starts)

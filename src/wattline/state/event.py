@@ -244,6 +244,20 @@ class Outlooked(Happening, frozen=True, kw_only=True):
     hours: tuple[OutlookHour, ...] = ()
 
 
+class NodeSlept(Happening, frozen=True, kw_only=True):
+    """A node that was asked to sleep does; the answer to that action."""
+
+    node: str
+    action: str
+
+
+class NodeWoke(Happening, frozen=True, kw_only=True):
+    """A node that was asked to wake takes work again."""
+
+    node: str
+    action: str
+
+
 class Ticked(Happening, frozen=True, kw_only=True):
     """Time passed, and nothing else."""
 
@@ -268,5 +282,7 @@ Event = (
     | ExceptionAnswered
     | Forecasted
     | Outlooked
+    | NodeSlept
+    | NodeWoke
     | Ticked
 )

@@ -16,6 +16,7 @@ from wattline.state.exceptions import exception_answered, exception_asked
 from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved
 from wattline.state.measuring import fold_reading, fold_silence
 from wattline.state.tables import Tables
+from wattline.state.turning import turn_failed, turned
 
 replace = msgspec.structs.replace
 
@@ -197,6 +198,8 @@ def give_back(state: Tables, job: Job, usage: events.Usage, at: float) -> None:
     promised = account.promised if job.promise == NOTHING else account.promised.plus(job.promise, -1)
     share = account.share.plus(-job.request.gpus, at)
     state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised, share))
+    if state.resting.pools and job.place is not None:
+        state.note_use(job.place)
     _land_flights(state, job, _ALL_KINDS)
 
 
@@ -257,6 +260,9 @@ def _action_failed(state: Tables, event: events.ActionFailed) -> None:
     if flight is None:
         return
     state.put_flight(event.action, None)
+    if flight.action.node:
+        turn_failed(state, flight.action, event.at)
+        return
     job = _current(state, flight.action.job, flight.action.attempt)
     if job is None:
         return
@@ -383,4 +389,6 @@ FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.ExceptionAnswered: _exception_answered,
     events.Forecasted: _forecasted,
     events.Outlooked: _outlooked,
+    events.NodeSlept: turned,
+    events.NodeWoke: turned,
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 from wattline.state.claim import Claim
 from wattline.state.plant import POWER, Plant, ResourceKind
@@ -57,7 +58,10 @@ class Ledger:
         # Sites where something has more room than then, or is cooler.
         self.loosened: set[int] = set(range(len(plant.sites)))
         self.free_in_pool: list[int] = [0] * len(plant.pools)
-        self.down: set[int] = set()  # nodes that are off: nothing is free there, whoever left
+        self.down: set[int] = set()  # nodes that are off or rest: nothing is free there, whoever left
+        self.off: set[int] = set()
+        self._resting: set[int] = set()
+        self.saved: dict[int, int] = {}  # of what idle nodes draw, what those that sleep do not
         self._by_free: list[list[list[int]]] = [
             [[] for _ in range(biggest + 1)] for biggest in plant.biggest_of_pool
         ]
@@ -69,8 +73,10 @@ class Ledger:
     def claimed(self) -> list[int]:
         """What jobs were promised of each resource, without what idle nodes draw."""
         return [
-            promised - resource.idle
-            for promised, resource in zip(self.promised, self.plant.resources, strict=True)
+            promised - resource.idle + self.saved.get(number, 0)
+            for number, (promised, resource) in enumerate(
+                zip(self.promised, self.plant.resources, strict=True)
+            )
         ]
 
     def hold(self, job: str, claim: Claim) -> None:
@@ -190,11 +196,29 @@ class Ledger:
 
     def set_up(self, node: int, *, is_up: bool) -> None:
         """A node went off, or is back."""
-        if (node not in self.down) is is_up:
+        (self.off.discard if is_up else self.off.add)(node)
+        self._set_there(node, is_there=is_up and node not in self._resting)
+
+    def set_awake(self, node: int, *, is_awake: bool) -> None:
+        """A node is about to sleep, sleeps or wakes, or takes work again."""
+        (self._resting.discard if is_awake else self._resting.add)(node)
+        self._set_there(node, is_there=is_awake and node not in self.off)
+
+    def save(self, amounts: Iterable[tuple[int, int]], sign: int) -> None:
+        """A node sleeps and leaves some of its idle watts to others, or takes them back."""
+        for resource, watts in amounts:
+            self.saved[resource] = self.saved.get(resource, 0) + sign * watts
+            self.promised[resource] -= sign * watts
+            self._note_change(resource)
+            if sign > 0:
+                self.relieve(resource)
+
+    def _set_there(self, node: int, *, is_there: bool) -> None:
+        if (node not in self.down) is is_there:
             return
         spot, free = self.plant.spots[node], self.gpus_free[node]
         there = self._by_free[spot.pool][free]
-        if is_up:
+        if is_there:
             self.down.discard(node)
             insort(there, node)
             self.relieve(spot.power[0][0])
@@ -202,7 +226,7 @@ class Ledger:
             self.down.add(node)
             del there[bisect_left(there, node)]
         self._note_change(spot.power[0][0])
-        self.free_in_pool[spot.pool] += free if is_up else -free
+        self.free_in_pool[spot.pool] += free if is_there else -free
 
     def nodes_by_free(self, pool: int) -> list[list[int]]:
         return self._by_free[pool]

@@ -9,16 +9,20 @@ from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.folding import end_job
 from wattline.state.job import Flight, Job, JobState, seconds_left
 from wattline.state.tables import Tables
+from wattline.state.turning import turn
 
 replace = msgspec.structs.replace
 
 
 def settle_action(state: Tables, action: Action, at: float) -> None:
-    job = state.jobs[action.job]
     known = state.flights.get(action.id)
     if known is not None:  # asked again: nothing new is promised
         state.put_flight(action.id, Flight(action, at, known.tries + 1))
         return
+    if action.node:
+        turn(state, action, at)
+        return
+    job = state.jobs[action.job]
     if action.kind in BEGINNINGS:
         state.put_flight(action.id, Flight(action, at))
         _begin(state, job, action, at)
@@ -47,6 +51,7 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
+    waiting = job
     promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
     job = replace(
         job,
@@ -68,4 +73,8 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     account = state.account(job.request.project)
     promised = account.promised if promise == NOTHING else account.promised.plus(promise)
     share = account.share.plus(job.request.gpus, at)
+    if state.resting.pools:
+        state.note_use(action.place)
+        if action.kind is ActionKind.START:
+            state.note_came(waiting, action.place)
     state.put_account(job.request.project, replace(account, promised=promised, share=share))

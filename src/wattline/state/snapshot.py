@@ -20,6 +20,7 @@ from wattline.state.exceptions import PolicyException
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
 from wattline.state.lined_up import LinedUp
+from wattline.state.resting import NodeMode, Resting, saved_amounts
 from wattline.state.state import State
 
 replace = msgspec.structs.replace
@@ -41,6 +42,7 @@ class Snapshot(LinedUp):
         "_laid",
         "_millicpus",
         "_promised",
+        "_roused",
         "_version",
         "_zones",
         "derived",
@@ -64,6 +66,7 @@ class Snapshot(LinedUp):
         self._zones: set[int] = set()  # zones of racks over which something is laid
         self._laid: dict[int, int] = {}  # sites over which something is laid, with the last lay's number
         self._promised: dict[str, Usage] = {}
+        self._roused: set[int] = set()  # nodes that rest and count as awake here
         # What judges worked out of each resource; void for those over which more is laid.
         self.derived: dict[int, float] | None = None
 
@@ -229,8 +232,12 @@ class Snapshot(LinedUp):
     def is_down(self, node: int) -> bool:
         return node in self._ledger.down
 
+    def is_off(self, node: int) -> bool:
+        """Whether a node has no power; one that sleeps has."""
+        return node in self._ledger.off
+
     def gpus_free(self, node: int) -> int:
-        if node in self._ledger.down:
+        if self._is_off(node):
             return 0
         return self._ledger.gpus_free[node] + self._gpus.get(node, 0)
 
@@ -249,6 +256,9 @@ class Snapshot(LinedUp):
         laid = self._by_free.get(pool)
         if laid is None:
             laid = self._by_free[pool] = [list(nodes) for nodes in self._ledger.nodes_by_free(pool)]
+            for node in self._roused:
+                if self.plant.spots[node].pool == pool:
+                    insort(laid[self._ledger.gpus_free[node]], node)
             for node, more in self._gpus.items():
                 if more and self.plant.spots[node].pool == pool:
                     self._move(laid, node, self._ledger.gpus_free[node], more)
@@ -313,11 +323,13 @@ class Snapshot(LinedUp):
         other._millicpus = dict(self._millicpus)
         other._jobs = dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
-        other._promised = dict(self._promised)
+        other._promised, other._roused = dict(self._promised), set(self._roused)
         return other
 
     def issue(self, action: Action) -> None:
         """Lay what an action takes when it is issued; what it gives back comes only with its outcome."""
+        if action.node:
+            return  # who wakes or falls asleep was laid by whoever decided it
         job = self.job(action.job)
         if action.kind is ActionKind.PAUSE:
             self._jobs[job.id] = replace(job, state=JobState.PAUSING)
@@ -330,8 +342,39 @@ class Snapshot(LinedUp):
         """Lay what is kept free for somebody, so that nobody else takes it; or let go of it again."""
         self._take(claim, sign)
 
+    def rouse(self, node: int) -> None:
+        """Lay a node that rests as if it were awake; one that sleeps takes its idle watts again."""
+        sleeps = node in self._state.resting.modes[NodeMode.ASLEEP]
+        amounts = [(one, watts if sleeps else 0) for one, watts in saved_amounts(self.plant, node)]
+        self._take(Claim(nodes=((node, 0),), millicpus=0, amounts=tuple(amounts), gpu_watts=0.0), 1)
+        self._roused.add(node)
+        free, pool = self.gpus_free(node), self.plant.spots[node].pool
+        self._free_in[pool] = self._free_in.get(pool, 0) + free
+        if pool in self._by_free:
+            insort(self._by_free[pool][free], node)
+
+    def is_roused(self, node: int) -> bool:
+        return node in self._roused
+
+    @property
+    def resting(self) -> Resting:
+        """Which nodes sleep, which could, and who came lately: read only."""
+        return self._state.resting
+
+    def is_confirmed(self, node: int, max_age_seconds: float) -> bool:
+        """Whether all that carries a node and has a meter was read lately enough."""
+        spot, metered = self.plant.spots[node], self._ledger.metered
+        above = [resource for resource, _ in spot.power] + [spot.loop_resource]
+        return all(not metered[one] or self.is_read(one, max_age_seconds) for one in above)
+
+    def saved(self, resource: int) -> int:
+        """Watts that sleeping nodes leave of what they draw idle."""
+        return self._ledger.saved.get(resource, 0)
+
     def lay(self, action: Action) -> None:
         """Add what one action changes once it is done to this view's overlay."""
+        if action.node:
+            return
         job = self.job(action.job)
         if action.kind in BEGINNINGS:
             assert action.place is not None
@@ -372,14 +415,16 @@ class Snapshot(LinedUp):
     def _take_gpus(self, node: int, gpus: int) -> None:
         laid, pool = self._gpus.get(node, 0), self.plant.spots[node].pool
         self._gpus[node] = laid - gpus
-        is_down = node in self._ledger.down
-        self._free_in[pool] = self._free_in.get(pool, 0) - (0 if is_down else gpus)
+        self._free_in[pool] = self._free_in.get(pool, 0) - (0 if self._is_off(node) else gpus)
         by_free = self._by_free.get(pool)
         if by_free is not None:
             self._move(by_free, node, self._ledger.gpus_free[node] + laid, -gpus)
 
+    def _is_off(self, node: int) -> bool:
+        return node in self._ledger.down and node not in self._roused
+
     def _move(self, by_free: list[list[int]], node: int, free: int, more: int) -> None:
-        if more and node not in self._ledger.down:
+        if more and not self._is_off(node):
             before = by_free[free]
             del before[bisect_left(before, node)]
             insort(by_free[free + more], node)

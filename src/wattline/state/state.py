@@ -12,6 +12,7 @@ from wattline.state.action import Decision
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
 from wattline.state.job import JobState
+from wattline.state.resting import NodeMode
 from wattline.state.settling import settle_action
 from wattline.state.tables import Tables
 from wattline.state.verdict import Verdict
@@ -32,7 +33,13 @@ class State(Tables):
             self.forget_reading(subject, quantity)
         for job_id in list(self.reservations):
             self.put_reservation(job_id, None)
+        rests = self.leave_facility()
         self.build_on(facility)
+        for rest in rests:  # what slept still does, and so may whatever has not answered
+            if rest.node in self.plant.node_number:
+                is_awake = rest.mode is NodeMode.AWAKE
+                mode = rest.mode if is_awake else NodeMode.ASLEEP
+                self.put_rest(msgspec.structs.replace(rest, mode=mode))
         self.stuck.clear()
         self.derived.clear()
         self.version += 1

@@ -10,7 +10,7 @@ import msgspec
 
 from wattline.facility import Facility
 from wattline.state.account import Account, week_of
-from wattline.state.action import ActionKind, Reservation
+from wattline.state.action import ActionKind, Place, Reservation
 from wattline.state.claim import claim_of
 from wattline.state.conditions import Conditions
 from wattline.state.event import Forecasted, Outlooked
@@ -20,10 +20,21 @@ from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
 from wattline.state.plant import Plant
 from wattline.state.request import PRIORITY_RANK
+from wattline.state.resting import (
+    Came,
+    NodeMode,
+    Rest,
+    Resting,
+    Starts,
+    saved_amounts,
+    waited_seconds,
+)
 from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
+
+_OF_FACILITY = ("rest", "idle", "came", "starts")
 
 
 class Tables:
@@ -74,6 +85,15 @@ class Tables:
         self.plant = Plant(facility)
         self.ledger = Ledger(self.plant)
         self.conditions = Conditions()
+        self.resting = Resting(self.plant)
+
+    def leave_facility(self) -> list[Rest]:
+        """Forget who rests, idles and came on a facility that is left; which nodes rest there."""
+        for name in [name for name in (*self._hashes, *self._unhashed) if name[0] in _OF_FACILITY]:
+            self._unhashed[name] = None
+        for action_id in [action_id for action_id, flight in self.flights.items() if flight.action.node]:
+            self.put_flight(action_id, None)
+        return list(self.resting.rests.values())
 
     def digest(self) -> str:
         """A hash of everything that is true; only what changed since the last time is hashed again."""
@@ -151,13 +171,15 @@ class Tables:
     def put_flight(self, action_id: str, flight: Flight | None) -> None:
         if flight is not None:
             self.flights[action_id] = flight
-            self.flying.setdefault(flight.action.job, {})[action_id] = None
+            if flight.action.job:
+                self.flying.setdefault(flight.action.job, {})[action_id] = None
         elif action_id in self.flights:
             job = self.flights.pop(action_id).action.job
-            del self.flying[job][action_id]
-            if not self.flying[job]:
-                del self.flying[job]
-            self.changed[job] = None
+            if job:
+                del self.flying[job][action_id]
+                if not self.flying[job]:
+                    del self.flying[job]
+                self.changed[job] = None
         self._unhashed["flight", action_id] = flight
 
     def put_release(self, name: str, release: dict[str, object]) -> None:
@@ -190,6 +212,62 @@ class Tables:
     def put_outlook(self, outlook: Outlooked) -> None:
         self.outlooks[outlook.site] = outlook
         self._unhashed["outlook", outlook.site] = outlook
+
+    def put_rest(self, rest: Rest) -> None:
+        """Put a node into another mode: one that is awake has GPUs to give, one that sleeps leaves watts."""
+        node = self.plant.node_number[rest.node]
+        before = self.resting.rests.get(node)
+        was_asleep = before is not None and before.mode is NodeMode.ASLEEP
+        self.resting.put(node, self.plant.spots[node].pool, rest)
+        self.ledger.set_awake(node, is_awake=rest.mode is NodeMode.AWAKE)
+        if was_asleep is not (rest.mode is NodeMode.ASLEEP):
+            self.ledger.save(saved_amounts(self.plant, node), 1 if not was_asleep else -1)
+        self._note_idle(node)
+        self._unhashed["rest", rest.node] = rest
+
+    def note_use(self, place: Place) -> None:
+        """Keep note of which nodes of a place nobody uses; asked where nodes can sleep."""
+        for name, _ in place.nodes:
+            self._note_idle(self.plant.node_number[name])
+
+    def _note_idle(self, node: int) -> None:
+        resting = self.resting
+        if not resting.can_sleep[node]:
+            return
+        idle, is_used = resting.idle[self.plant.spots[node].pool], bool(self.ledger.jobs_at.get(node))
+        if is_used or not resting.is_awake(node):
+            if idle.pop(node, None) is not None:
+                self.put_idle(node, None)
+        elif node not in idle:
+            self.put_idle(node, self.at)
+
+    def put_idle(self, node: int, since: float | None) -> None:
+        spot = self.plant.spots[node]
+        if since is not None:
+            self.resting.idle[spot.pool][node] = since
+        self._unhashed["idle", spot.node.name] = since or None
+
+    def note_came(self, job: Job, place: Place) -> None:
+        """A job that waited starts: how many will come is taken from how many came."""
+        spots, number, resting = self.plant.spots, self.plant.node_number, self.resting
+        first = spots[number[place.nodes[0][0]]]
+        if first.site.sleep is None or not job.request.gpus:
+            return
+        nodes = sum([gpus / spots[number[name]].node.gpus for name, gpus in place.nodes])
+        self.put_came(first.pool, resting.came.get(first.pool, Came()).plus(nodes, self.at))
+        awaited = {name for name, _ in place.nodes}
+        awaited.update([verdict.subject for verdict in job.verdicts if verdict.rule == "scaling.waking"])
+        rests = [resting.rests.get(number[name]) for name in awaited if name in number]
+        seconds = [waited_seconds(rest, job.since, self.at) for rest in rests if rest is not None]
+        self.put_starts(resting.starts.plus(max(seconds, default=0.0)))
+
+    def put_starts(self, starts: Starts) -> None:
+        self.resting.starts = starts
+        self._unhashed["starts", ""] = starts
+
+    def put_came(self, pool: int, came: Came) -> None:
+        self.resting.came[pool] = came
+        self._unhashed["came", "/".join(self.plant.pools[pool])] = came
 
     def put_forecast(self, forecast: Forecasted | None) -> None:
         self.forecast = forecast

@@ -29,6 +29,7 @@ class EmulatedFacility:
     def __init__(self, facility: Facility, faults: Sequence[Fault], seed: int, began_at: float) -> None:
         self._sites = [site for site in facility.sites if site.telemetry == "emulated"]
         self._links = facility.links
+        self._sleep_of = {site.name: site.sleep for site in self._sites}
         self._began_at = began_at
         self._now = 0.0
         self._loops = {loop.name: loop for site in self._sites for loop in _build_loops(site, seed)}
@@ -98,6 +99,19 @@ class EmulatedFacility:
         if not 0.0 < fraction <= 1.0:
             raise UsageError(f"emulated facility: a power cap lies above 0 and up to 1, got {fraction:g}")
         self._work(attempt).cap_fraction = fraction
+
+    def send_to_sleep(self, node: str, *, asleep: bool) -> bool:
+        """Put a node to sleep or rouse it; False where it cannot: it runs something, or does not wake."""
+        loop = self._loop_of_node.get(node)
+        machine = None if loop is None else loop.machines[node]
+        sleep = self._sleep_of.get(node.partition("/")[0])
+        if loop is None or machine is None or machine.works or sleep is None:
+            return False
+        rack = qualify(node.partition("/")[0], machine.node.rack)
+        if not asleep and self._schedule.effects("rack", rack, lambda fault: fault.wakes):
+            return False
+        loop.wake(node).set_awake(sleep.asleep if asleep else 1.0)
+        return True
 
     def observe_step(self, phase: str, step: int) -> None:
         """Tell which step a phase has reached; faults that wait for it begin now."""

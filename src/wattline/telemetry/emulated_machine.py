@@ -40,13 +40,14 @@ class Gpu:
     heat_state: HeatState = HeatState.NORMAL
     heat_speed: float = 1.0
     work: Work | None = None
+    awake: float = 1.0  # of its idle draw, what it takes: less once it was sent to sleep
 
     @property
     def watts(self) -> float:
         if self.heat_state is HeatState.SHUTDOWN:
             return 0.0
         if self.work is None:
-            return self.device.idle_watts
+            return self.awake * self.device.idle_watts
         # Measured work already shows a throttle that its process obeys; until it does, the clock bounds it.
         utilisation = min(self.work.utilisation, self.heat_speed)
         return predict_gpu_watts(self.device, utilisation, self.work.cap_fraction)
@@ -82,11 +83,17 @@ class Machine:
     node: Node
     gpus: list[Gpu]
     works: list[Work] = field(default_factory=list)
+    awake: float = 1.0  # as of its GPUs
 
     @property
     def other_watts(self) -> float:
         activity = min(1.0, sum(self._part_of(work) * work.utilisation for work in self.works))
-        return predict_other_watts(self.node.other_watts, activity)
+        return self.awake * predict_other_watts(self.node.other_watts, activity)
+
+    def set_awake(self, awake: float) -> None:
+        self.awake = awake
+        for gpu in self.gpus:
+            gpu.awake = awake
 
     @property
     def watts(self) -> float:

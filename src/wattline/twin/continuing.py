@@ -1,7 +1,7 @@
 """Continuing: a twin that begins in the middle, where a state says that things stand.
 
 What runs there runs here, where it is. Heat begins at rest and follows within minutes; nodes that are off,
-caps that were lowered and loops that lack flow stay so.
+caps that were lowered and loops that lack flow stay so, and nodes that sleep sleep on.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from wattline.state import HOLDING, Action, ActionKind, Ending, Job, JobState, P
 from wattline.state.ledger import METERED_SOURCES
 from wattline.twin.attempts import Progress
 from wattline.twin.meters import Meters, Told
+from wattline.twin.sleeping import SleepingWorld
 from wattline.twin.truth import Truth
 from wattline.twin.workload import Arrival
-from wattline.twin.world import Gauges, TwinWorld
+from wattline.twin.world import Gauges
 
 
-class ContinuedWorld(TwinWorld):
+class ContinuedWorld(SleepingWorld):
     """The twin of a state. `arrival_of` says of each job what is left of it, running as it does now."""
 
     def __init__(
@@ -36,6 +37,7 @@ class ContinuedWorld(TwinWorld):
         super().__init__(
             plant, iter(arrivals), truth, _gauges(truth, plant), begins_at=begins_at, forget=False
         )
+        self.take_up_rest(state)
         for job in state.jobs.values():
             if job.state in HOLDING or job.will_start:
                 self._take_up(state, job, arrival_of(job))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wattline.twin.report import Minutes, Report
+from wattline.twin.report import Minutes, Report, ScalingReport
 from wattline.twin.wording import (
     UNKNOWN,
     say_count,
@@ -29,7 +29,10 @@ class Group:
 
 
 def figures_of(report: Report) -> tuple[Group, ...]:
-    return (_jobs(report), _gpus(report), _energy(report), _limits(report), _replay(report))
+    figures = (_jobs(report), _gpus(report), _energy(report), _limits(report), _replay(report))
+    if isinstance(report.scaling, ScalingReport):
+        return (*figures, _scaling(report.scaling))
+    return figures
 
 
 def site_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -115,6 +118,22 @@ def _limits(report: Report) -> Group:
             ("shutdowns", say_count(report.shutdowns)),
             ("preemptions", say_count(report.preemptions)),
             ("migrations", say_count(report.migrations)),
+        ),
+    )
+
+
+def _scaling(scaling: ScalingReport) -> Group:
+    waited = scaling.cold_start_seconds
+    return Group(
+        title="Sleeping nodes",
+        figures=(
+            ("node-hours asleep", say_count(scaling.asleep_node_hours)),
+            ("starts that found nodes awake", say_share(scaling.hit_rate)),
+            ("cold starts", say_count(scaling.cold_starts)),
+            ("… waited for waking, mean", UNKNOWN if waited is None else format_seconds(round(waited))),
+            ("… at most", format_seconds(round(scaling.longest_cold_start_seconds))),
+            ("nodes woken", say_count(scaling.wakes)),
+            ("… that did not wake", say_count(scaling.failed_wakes)),
         ),
     )
 

@@ -60,6 +60,19 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: float | None
 
 
+class ScalingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What sleeping came to: who found nodes awake, and what the others waited for them."""
+
+    starts: int  # of jobs with GPUs, where nodes can sleep
+    cold_starts: int  # of these, of jobs that waited for a node to wake
+    hit_rate: float | None  # the share of the others
+    cold_start_seconds: float | None  # waited for waking, on average of the cold ones
+    longest_cold_start_seconds: float
+    asleep_node_hours: float
+    wakes: int
+    failed_wakes: int
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """One replay. `not_estimated` is never given: it names whatever is null, however deep."""
 
@@ -94,6 +107,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_because: dict[str, int] = {}  # a rule → how many jobs it refused
     lines_refused: int = 0  # rows of the trace that could not be read as jobs
     trips: int = 0  # breakers that opened
+    scaling: ScalingReport | msgspec.UnsetType = msgspec.UNSET  # only where the policy scales
     seed: int
     digest: str
     emulated: bool = True

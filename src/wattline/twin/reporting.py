@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
+from msgspec import UNSET
+
+from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, ScalingReport, SiteReport
+from wattline.twin.sleeping import SleepingWorld
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
+    from wattline.state import Starts
     from wattline.twin.run import Setting
     from wattline.twin.tally import Tally
     from wattline.twin.truth import EnergyTally
@@ -15,7 +19,13 @@ if TYPE_CHECKING:
 
 
 def report_of(
-    setting: Setting, world: TwinWorld, *, digest: str, wall_seconds: float, cpu_seconds: float
+    setting: Setting,
+    world: TwinWorld,
+    starts: Starts,
+    *,
+    digest: str,
+    wall_seconds: float,
+    cpu_seconds: float,
 ) -> Report:
     """Waits and utilisation over the time in which jobs arrived, all else to the end."""
     tally, energy = world.tally, world.truth.tally
@@ -65,8 +75,22 @@ def report_of(
         refused_because=dict(sorted(tally.refused.items())),
         lines_refused=setting.lines_refused,
         trips=energy.trips,
+        scaling=_scaling(world, starts) if isinstance(world, SleepingWorld) else UNSET,
         seed=setting.seed,
         digest=digest,
+    )
+
+
+def _scaling(world: SleepingWorld, starts: Starts) -> ScalingReport:
+    return ScalingReport(
+        starts=starts.starts,
+        cold_starts=starts.cold,
+        hit_rate=_share(starts.starts - starts.cold, starts.starts),
+        cold_start_seconds=_share(starts.cold_seconds, starts.cold),
+        longest_cold_start_seconds=starts.longest_seconds,
+        asleep_node_hours=world.asleep_node_seconds / SECONDS_PER_HOUR,
+        wakes=world.wakes,
+        failed_wakes=world.failed_wakes,
     )
 
 

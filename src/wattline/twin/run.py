@@ -19,12 +19,13 @@ from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
-from wattline.state import Decision, Event, State
+from wattline.state import Decision, Event, NodeMode, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
 from wattline.twin.outlooking import Outlooker, OutlookingWorld
 from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
+from wattline.twin.sleeping import OutlookingSleepingWorld, SleepingWorld
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
@@ -134,8 +135,7 @@ def run(
         asleep=setting.asleep,
     )
     timeline = Timeline(begins_at, layout_of(plant)) if recorded else None
-    shifts = setting.policy.shifting.is_on
-    world = (_outlooking(setting, state) if shifts else TwinWorld)(
+    world = _kind_of_world(setting, state)(
         plant,
         setting.arrivals(),
         truth,
@@ -144,7 +144,8 @@ def run(
         timeline=timeline,
         rates=setting.rates,
         overheads=setting.overheads,
-        would_wait=lambda request: request.shape in state.stuck,
+        # One more of a stuck shape is no news, unless a node might be woken for it.
+        would_wait=lambda request: request.shape in state.stuck and not state.resting.modes[NodeMode.ASLEEP],
     )
     journal = RunJournal(keep)
     with _uncollected():
@@ -153,6 +154,7 @@ def run(
     report = report_of(
         setting,
         world,
+        state.resting.starts,
         digest=journal.digest,
         wall_seconds=time.monotonic() - wall,
         cpu_seconds=time.process_time() - cpu,
@@ -160,10 +162,14 @@ def run(
     return Outcome(report, timeline)
 
 
-def _outlooking(setting: Setting, state: State) -> Callable[..., TwinWorld]:
-    """A world that also tells what the hours ahead are expected to be."""
+def _kind_of_world(setting: Setting, state: State) -> Callable[..., TwinWorld]:
+    """A world whose nodes can sleep, or that tells what the hours ahead are expected to be, where asked."""
+    scales, shifts = setting.policy.scaling is not None, setting.policy.shifting.is_on
+    if not shifts:
+        return SleepingWorld if scales else TwinWorld
     outlooker = Outlooker(setting.surroundings)
-    return partial(OutlookingWorld, outlooker=outlooker, state=state, policy=setting.policy)
+    kind = OutlookingSleepingWorld if scales else OutlookingWorld
+    return partial(kind, outlooker=outlooker, state=state, policy=setting.policy)
 
 
 @contextmanager

@@ -117,7 +117,8 @@ def _add_nodes(floor: Floor, plant: Plant, site: Site, lots: Lots, at: float, as
         node, loop = spot.node, spot.loop
         make = (node.device, node.gpus, node.other_watts, loop.kind)
         if make not in kinds:
-            kinds[make] = Kind(node, loop, site.name, lots, asleep)
+            sent_asleep = 1.0 if site.sleep is None else site.sleep.asleep
+            kinds[make] = Kind(node, loop, site.name, lots, asleep, sent_asleep)
         rack = floor.racks[spot.rack.name]
         built = TrueNode(
             number=number,

@@ -61,6 +61,10 @@ class Conditions:
         """What faults leave of a link."""
         return self._link_left.get(link, 1.0)
 
+    def wakes(self, rack: str) -> bool:
+        """Whether no fault keeps the nodes of a rack from waking."""
+        return not self._schedule.effects("rack", rack, lambda fault: fault.wakes)
+
     def _change_faults(self, at: float) -> None:
         before, fired = self._schedule.active(), len(self._schedule.fired)
         self._schedule.move_to(self._due_seconds)

@@ -68,7 +68,10 @@ class Floor:
         if not (node.unpowered or node.level == SHUTDOWN):
             gpu_watts = kind.idle_gpu_watts
             watts = idle_watts = kind.empty_box_watts
-            if node.loads:
+            if node.is_asleep:
+                watts = idle_watts = kind.asleep_box_watts
+                gpu_watts = 0.0
+            elif node.loads:
                 watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
             for load in node.loads:
                 watts += load.watts

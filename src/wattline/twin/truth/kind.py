@@ -31,6 +31,7 @@ class Kind:
         "_idle_other_watts",
         "_least_watts",
         "_span_watts",
+        "asleep_box_watts",
         "cooling",
         "empty_box_watts",
         "enters_celsius",
@@ -43,7 +44,9 @@ class Kind:
         "speeds",
     )
 
-    def __init__(self, node: Node, loop: Loop, site: str, lots: Lots, asleep: float = 1.0) -> None:
+    def __init__(
+        self, node: Node, loop: Loop, site: str, lots: Lots, asleep: float = 1.0, sent_asleep: float = 1.0
+    ) -> None:
         self.gpus = node.gpus
         device = node.device
         self.idle_gpu_watts = self._span_watts = self._cap_watts = self._least_watts = 0.0
@@ -60,6 +63,7 @@ class Kind:
         self.idle_part_watts = self.part_watts(self.idle_gpu_watts, 0.0) if node.gpus else 0.0
         self.idle_box_watts = max(1, node.gpus) * self.part_watts(self.idle_gpu_watts, 0.0)
         self.empty_box_watts = _quantise(asleep * self.idle_box_watts)  # while nobody uses it
+        self.asleep_box_watts = _quantise(sent_asleep * self.idle_box_watts)  # once it was sent to sleep
         self.cooling, self.full_watts = loop.kind, node.nameplate_watts
         self.enters_celsius, self.leaves_celsius = _marks(device)
         self.speeds = _speeds(device)

@@ -78,6 +78,7 @@ class TrueNode:
     gpus_free: int = 0
     level: int = 0  # how far heat holds it back
     unpowered: bool = False
+    is_asleep: bool = False  # sent to sleep
     room: int = -1
 
     @property

@@ -78,7 +78,7 @@ class Truth:
         floor.works[key] = work
         for number, gpus in nodes:
             node = floor.nodes[number]
-            if node.is_off:
+            if node.is_off or node.is_asleep:
                 work.lost = True
                 continue
             load = Load(work, node, gpus, 0.0, 0.0)
@@ -127,6 +127,20 @@ class Truth:
         del floor.works[key]
         work.site.ended_job_joules += work.joules
         return work.joules
+
+    def send_to_sleep(self, node: int, at: float, *, asleep: bool) -> bool:
+        """Put a node to sleep or rouse it; False where it runs something, or has no power to wake with."""
+        self._come_to(at)
+        known = self._floor.nodes[node]
+        if known.loads or (known.is_off and not asleep):
+            return False
+        known.is_asleep = asleep
+        self._floor.refresh(known, at)
+        return True
+
+    def wakes(self, node: int) -> bool:
+        """Whether a sleeping node answers: a fault may keep its rack from waking."""
+        return self._conditions.wakes(self._floor.nodes[node].rack.rack.name)
 
     def pace(self, key: str) -> float:
         """Speed relative to undisturbed, under its cap and heat; 0 when a node of it went off."""
