@@ -11,6 +11,7 @@ from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
+from wattline.policy.staggering import stagger_of
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
 
@@ -28,16 +29,21 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
     enforced = enforce(draft, policy) if policy.enforces else NOTHING_ENFORCED
-    response = respond(draft, policy)
+    stagger = stagger_of(draft, policy)
+    response = respond(draft, policy, stagger.lift if stagger is not None else None)
     shared = NOTHING_SHARED
     if policy.power_sharing.is_on:
-        shared = share_power(draft, policy, {action.job for action in response.actions})
+        shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
+    elif stagger is not None:
+        response.actions += stagger.raise_soft()
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
-    recalled = recall(draft, policy)
-    admission = admit(draft, policy, shared.opened, shifted.shift)
+    recalled = recall(draft, policy, stagger)
+    admission = admit(draft, policy, shared.opened, shifted.shift, stagger)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
     looks += (*shifted.looks, *recalled.looks, *admission.looks)
+    if stagger is not None:
+        looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     actions = (*heeded, *repeated, *enforced.actions, *response.actions, *shared.actions)

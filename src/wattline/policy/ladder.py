@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -31,6 +32,8 @@ _NEEDS_CHECKPOINT = frozenset({RungKind.PAUSE, RungKind.MIGRATE})
 # A rung may turn out to be too little: there must be time for one more.
 _RUNGS_IN_TIME = 2.0
 
+Lift = Callable[[Job, Action], Action | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -53,8 +56,11 @@ class Response(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)  # times to look again
 
 
-def respond(draft: Snapshot, policy: Policy) -> Response:
-    """Ask the jobs that lose least to give way first, no more of them than it takes; let others come back."""
+def respond(draft: Snapshot, policy: Policy, lift: Lift | None = None) -> Response:
+    """Ask the jobs that lose least to give way first, no more of them than it takes; let others come back.
+
+    `lift` says how far one that comes back may do so at once; where it is None, all the way.
+    """
     response = Response()
     steps: list[Step] = []
     for job_id in choose_attention(draft, policy.thresholds):
@@ -65,7 +71,7 @@ def respond(draft: Snapshot, policy: Policy) -> Response:
         pressure = judge_pressure(draft, claim, policy.thresholds)
         if pressure.presses is None:
             _watch(draft, policy, job, pressure, response)
-            _ease(draft, policy, job, pressure, response)
+            _ease(draft, policy, job, pressure, response, lift)
             continue
         response.restless.append(job.id)
         if job.clear_since is not None:
@@ -198,14 +204,21 @@ def _is_enough(draft: Snapshot, policy: Policy, job: Job, index: int) -> bool:
     return cools or forecast.seconds_to_throttle >= _RUNGS_IN_TIME * policy.thresholds.settle
 
 
-def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:
+def _ease(
+    draft: Snapshot,
+    policy: Policy,
+    job: Job,
+    pressure: Pressure,
+    response: Response,
+    lift: Lift | None,
+) -> None:
     """Take back one rung once pressure has been gone long enough, if it would stay gone."""
     if job.rung < 0:
         return
     thresholds = policy.thresholds
     action = _back(policy, job)
     roomy = min(pressure.power_headroom, pressure.cooling_headroom) >= thresholds.clear_margin
-    if not roomy or not _stays_clear(draft, policy, job, action):
+    if not roomy or not stays_clear(draft, policy, job, action):
         if job.clear_since is not None:
             response.pressed.append(job.id)
         return
@@ -215,11 +228,13 @@ def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, respons
     elif draft.at - job.clear_since < thresholds.clear_for:
         response.looks.append(job.clear_since + thresholds.clear_for)
     else:
-        draft.issue(action)
-        response.actions.append(action)
+        raised = action if lift is None else lift(job, action)
+        if raised is not None:
+            draft.issue(raised)
+            response.actions.append(raised)
 
 
-def _stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> bool:
+def stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> bool:
     """Would there be room for what the job may draw after this, with no new pressure?"""
     claim = draft.claim(job.id)
     if claim is None or job.place is None:

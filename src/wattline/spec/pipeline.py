@@ -189,6 +189,18 @@ class Restart(Document):
     max: Annotated[Whole, Field(ge=0, le=1000)] = 2
 
 
+class Swing(Document):
+    """How the draw of a job whose GPUs work in step goes up and down."""
+
+    communicating: Watts  # what each GPU draws while it waits for the others
+    step: Annotated[Seconds, Field(gt=0)]
+    floor: Watts = 0.0  # what it is kept at by idle work: smooths the swing, and costs these watts
+
+    @property
+    def watts(self) -> float:
+        return max(self.communicating, self.floor)
+
+
 class Phase(Document):
     run: Annotated[str, Field(min_length=1, max_length=10_000)]
     after: Annotated[tuple[Name, ...], Field(max_length=200)] = ()
@@ -199,6 +211,7 @@ class Phase(Document):
     mode: Literal["canonical", "approximate"] = "canonical"
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
+    swing: Swing | None = None
     checkpoint: Checkpoint | None = None
     under_pressure: Ladder | None = None
     signals: Signals | None = None

@@ -19,6 +19,7 @@ from wattline.spec.roles import CAPACITY_APPROVER, Roles, check_approvers
 from wattline.spec.sharing import Sharing
 from wattline.spec.shifting import Shifting
 from wattline.spec.slo import Slos
+from wattline.spec.starts import StartsDocument
 
 # What a rule's `when` may speak of.
 RULE_STRUCTS = {
@@ -74,6 +75,8 @@ class Thresholds(Document):
     acknowledge_within: Seconds = 60.0  # an action without an answer is asked again after this
     jobs_per_response: Annotated[Whole, Field(ge=1, le=10_000)] = 4  # never all jobs at once
     restart_backoff: Seconds = 10.0
+    # Swings of several jobs add up to this times the root of their squares; see docs/decisions/0039.
+    swing_factor: Annotated[Number, Field(ge=1, le=10)] = 2.0
 
 
 class SchedulingClass(Document):
@@ -194,6 +197,7 @@ class Policy(Document):
     sharing: Sharing = Sharing()
     power_sharing: PowerSharing = PowerSharing()
     shifting: Shifting = Shifting()
+    starts: StartsDocument = StartsDocument()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property

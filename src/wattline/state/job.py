@@ -77,6 +77,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power_fraction: float = 1.0
     capped_at: float = 0.0  # when sharing power last moved its cap; a rung's is `rung_at`
     in_flight_fraction: float = 1.0
+    # When its cap or its batch was last raised, and what both were before. Kept where a supply has a ramp.
+    lifted_at: float | None = None
+    lifted_from: tuple[float, float] = (1.0, 1.0)
     rung: int = -1  # the last rung of its ladder that was taken
     rung_at: float = 0.0  # when it last gave way; taking load back is no relief
     clear_since: float | None = None
@@ -117,6 +120,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def order(self) -> tuple[float, float, str]:
         """Who goes first among equals; classes are weighed in the policy."""
         return (self.since, self.submitted_at, self.request.job)
+
+
+# A ramp is what is added within a minute: raises that follow each other quicker count as one.
+RAMP_SECONDS = 60.0
+
+
+def lift(job: Job, power_fraction: float, in_flight_fraction: float, at: float) -> Job:
+    """The same under another cap or with another batch, remembering from where it was raised."""
+    before = (job.power_fraction, job.in_flight_fraction)
+    after = msgspec.structs.replace(job, power_fraction=power_fraction, in_flight_fraction=in_flight_fraction)
+    if power_fraction <= before[0] and in_flight_fraction <= before[1]:
+        return after
+    if job.lifted_at is not None and at - job.lifted_at < RAMP_SECONDS:
+        before = (min(before[0], job.lifted_from[0]), min(before[1], job.lifted_from[1]))
+    return msgspec.structs.replace(after, lifted_at=at, lifted_from=before)
 
 
 def seconds_left(job: Job) -> float | None:

@@ -39,6 +39,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replicate_to: tuple[str, ...] = ()
     restart_max: int = 2
     approved: bool = False
+    # Of each GPU while the others are waited for; None: it does not swing, or nobody said so.
+    communicating_watts: float | None = None
+    step_seconds: float = 1.0  # how often
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -57,6 +60,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.replicate_to,
             # Heat that takes longer than a cool job lasts does not matter to it.
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
+            None if self.communicating_watts is None else (self.communicating_watts, self.step_seconds),
         )
 
 
@@ -101,4 +105,6 @@ def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobR
         replicate_to=phase.checkpoint.replicate_to if phase.checkpoint else (),
         restart_max=phase.restart.max,
         approved=approved,
+        communicating_watts=phase.swing.watts if phase.swing is not None else None,
+        step_seconds=phase.swing.step if phase.swing is not None else 1.0,
     )

@@ -61,6 +61,8 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         clear_since=job.clear_since if action.rung is None else None,
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
+        lifted_at=None,
+        lifted_from=(1.0, 1.0),
         promise=promise,
     )
     state.put(job)

@@ -324,6 +324,11 @@ class Snapshot(Belief):
         extra = self._promised.get(project)
         return account if extra is None else replace(account, promised=account.promised.plus(extra))
 
+    def reading(self, subject: str, quantity: str) -> float | None:
+        """What was last read of something, however long ago."""
+        known = self._state.readings.get((subject, quantity))
+        return known[0] if known is not None else None
+
     @property
     def outlooks(self) -> Mapping[str, Outlooked]:
         """The last of each site, however old."""
