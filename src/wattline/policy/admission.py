@@ -12,6 +12,7 @@ from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
 from wattline.policy.judging import changed, dominant, judge_request
 from wattline.policy.loosening import Loosened
+from wattline.policy.modes import AUTO, with_mode
 from wattline.policy.naming import next_action
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.policy.placement import Choice
@@ -266,6 +267,9 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
     if draft.at < ready_at:
         admission.looks.append(ready_at)
         return True
+    mode: tuple[Verdict, ...] = ()
+    if job.request.mode == AUTO:
+        job, mode = with_mode(draft, policy, job)
     project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
     if project in head.broke and seconds >= head.broke[project]:
         return True
@@ -296,7 +300,7 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: _Head, admission
         action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
         draft.issue(action)
         admission.actions.append(action)
-        admission.verdicts += verdicts
+        admission.verdicts += (*mode, *verdicts)
         return True
     reason = dominant(verdicts)
     if reason is not None and reason.outcome is Outcome.REFUSE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -15,6 +15,7 @@ from wattline.policy.power import judge_amount, usable
 from wattline.policy.pressure import Pressure, judge_pressure, predict_hottest
 from wattline.policy.price import price_rung
 from wattline.policy.relief import ladder_of, predict_gpu_watts, predict_relief, relief_underway
+from wattline.policy.worth import Worth
 from wattline.spec import compile_expression
 from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
 from wattline.spec.policy import Policy, Thresholds
@@ -102,7 +103,10 @@ def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response
     thresholds = policy.thresholds
     missing: dict[str, float] = {}
     taken = 0
-    steps.sort(key=lambda step: (not step.urgent, step.action.lost_gpu_seconds, step.job.id))
+    if policy.throttling.is_on:
+        steps = _weighed(draft, policy, steps)
+    else:
+        steps.sort(key=lambda step: (not step.urgent, step.action.lost_gpu_seconds, step.job.id))
     for step in steps:
         subject, short = step.verdict.subject, step.verdict.short_by
         if short is not None and subject not in missing:
@@ -117,6 +121,22 @@ def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response
         draft.issue(step.action)
         response.actions.append(step.action)
         response.verdicts.append(step.verdict)
+
+
+def _weighed(draft: Snapshot, policy: Policy, steps: list[Step]) -> list[Step]:
+    """The same by what the work that is lost is worth, which each then says."""
+    worth = Worth(draft, policy)
+    prices = {step.job.id: step.action.lost_gpu_seconds * worth.weigh(step.job) for step in steps}
+    told = []
+    for step in sorted(steps, key=lambda step: (not step.urgent, prices[step.job.id], step.job.id)):
+        weighed = {
+            "weighed_gpu_seconds": prices[step.job.id],
+            "confidence_fraction": worth.confidence(step.job),
+            "work_usd": worth.usd_per_gpu_hour(step.job),
+        }
+        numbers = {**step.verdict.numbers, **weighed}
+        told.append(replace(step, verdict=msgspec.structs.replace(step.verdict, numbers=numbers)))
+    return told
 
 
 def _watch(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:

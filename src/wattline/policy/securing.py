@@ -11,6 +11,7 @@ from itertools import islice
 
 from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
+from wattline.policy.modes import with_mode
 from wattline.policy.naming import next_action
 from wattline.policy.placement import choose_place
 from wattline.policy.preemption import Ways
@@ -117,6 +118,7 @@ def fill_in(
                 continue
             if job_id in draft.reservations or not (may_go(job) and may_run(draft, policy, job)):
                 continue
+            job, _ = with_mode(draft, policy, job)
             lifted = kept.lift(draft.at + seconds)
             choice = choose_place(draft, policy, job.remainder, near=home_of(draft, job), explain=False)
             fraction = 1.0

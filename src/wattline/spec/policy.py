@@ -12,6 +12,7 @@ from wattline.spec.document import Document
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
 from wattline.spec.ladder import Ladder, Rung
+from wattline.spec.modes import Modes, Throttling
 from wattline.spec.pipeline import Time
 from wattline.spec.power_sharing import PowerSharing
 from wattline.spec.quantities import Flag, Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
@@ -198,6 +199,8 @@ class Policy(Document):
     power_sharing: PowerSharing = PowerSharing()
     shifting: Shifting = Shifting()
     starts: StartsDocument = StartsDocument()
+    modes: Modes = Modes()
+    throttling: Throttling = Throttling()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property

@@ -89,6 +89,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saved: Saved | None = None
     restarts: int = 0  # of its own doing
     resumed_at: float = 0.0  # when a person last wanted it to go on
+    mode: str = ""  # canonical or approximate, once that was chosen for it
     yields: bool = False  # it is leaving to make way for another, and will wait in line again
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
@@ -107,9 +108,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def remainder(self) -> JobRequest:
         """What it asks for from here on: the same, for as long as it may still run."""
-        if not self.past or self.request.max_duration_seconds is None:
-            return self.request
-        return msgspec.structs.replace(self.request, max_duration_seconds=seconds_left(self))
+        request = self.request
+        if self.mode:
+            request = msgspec.structs.replace(request, mode=self.mode)
+        if request.max_duration_seconds is None or not (self.past or self.mode == "approximate"):
+            return request
+        return msgspec.structs.replace(request, max_duration_seconds=seconds_left(self))
+
+    @property
+    def runs_as(self) -> str:
+        """How it runs or ran: canonical, unless its owner or the policy said otherwise."""
+        return self.mode or ("approximate" if self.request.mode == "approximate" else "canonical")
 
     @property
     def will_start(self) -> bool:
@@ -142,6 +151,8 @@ def seconds_left(job: Job) -> float | None:
     most = job.request.max_duration_seconds
     if most is None:
         return None
+    if job.mode == "approximate":
+        most = job.request.approximate_seconds or most
     used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
     return max(1.0, most - used)
 

@@ -47,6 +47,8 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
+    if action.mode:
+        job = replace(job, mode=action.mode)
     promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
     job = replace(
         job,

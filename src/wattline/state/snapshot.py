@@ -383,6 +383,8 @@ class Snapshot(Belief):
         job = self.job(action.job)
         if action.kind in BEGINNINGS:
             assert action.place is not None
+            if action.mode:
+                job = replace(job, mode=action.mode)
             claim = claim_of(job.request, action.place, self.plant, action.fraction)
             self._take(claim, 1)
             promise = promise_of(job.request, action.place, self.plant, action.fraction, seconds_left(job))
