@@ -284,3 +284,39 @@ def test_without_a_limit_that_binds_all_begin_at_once(watts: float | None) -> No
     hall = a_ramped_world(watts)
     hall.submit(*jobs(1, 2, 3, 4, 5))
     assert len(started(hall.decide())) == 5
+
+
+def test_of_a_pair_of_feeds_each_counts_for_the_half_it_carries() -> None:
+    site = a_ramped_site(FOUR_GPUS, nodes=8, feeds_watts=(1e9, 1e9), redundant=True)
+    hall = a_world(site)
+    hall.submit(*jobs(1, 2, 3))
+    hall.obey(hall.decide())
+    assert [job.id for job in hall.state.jobs.values() if job.state is JobState.RUNNING] == [
+        "r1/train",
+        "r2/train",
+    ]
+
+
+def test_a_policy_that_keeps_a_margin_keeps_it_of_ramps_too() -> None:
+    hall = a_ramped_world(2 * FOUR_GPUS)
+    hall.policy = a_policy(thresholds={"power_margin": "1%"})
+    hall.submit(*jobs(1, 2))
+    assert started(hall.decide()) == ["r1/train"]
+
+
+def test_shared_power_raises_caps_no_quicker_than_the_ramp() -> None:
+    """Two jobs on half a cap each; what one that ended leaves is given to them minute by minute."""
+    policy = a_policy(power_sharing={"by": "caps", "least_cap": "40%"})
+    hall = a_world(a_ramped_site(2400.0, nodes=3, gpus=4, feeds_watts=(3000.0,)), policy=policy)
+    hall.submit(*jobs(1, 2, 3, checkpoints=True))
+    drawn, worst = [0.0], 0.0
+    for turn in range(60):
+        hall.obey(hall.decide())
+        holding = [hall.job(name) for name in hall.state.holding]
+        drawn.append(sum(FOUR_GPUS * job.power_fraction for job in holding))
+        worst = max(worst, drawn[-1] - min(drawn[-13:]))
+        if turn == 40:
+            hall.ended(holding[0].id)
+        hall.wait(5)
+    assert drawn[-1] > 2500.0
+    assert worst <= 2400.0 + 1e-6

@@ -111,9 +111,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         request = self.request
         if self.mode:
             request = msgspec.structs.replace(request, mode=self.mode)
-        if request.max_duration_seconds is None or not (self.past or self.mode == "approximate"):
+        if not self.past and self.mode != "approximate":
             return request
-        return msgspec.structs.replace(request, max_duration_seconds=seconds_left(self))
+        seconds = seconds_left(self)
+        return request if seconds is None else msgspec.structs.replace(request, max_duration_seconds=seconds)
 
     @property
     def runs_as(self) -> str:
@@ -149,10 +150,10 @@ def lift(job: Job, power_fraction: float, in_flight_fraction: float, at: float) 
 def seconds_left(job: Job) -> float | None:
     """The longest it may still run: what earlier attempts used counts. None: it set no end."""
     most = job.request.max_duration_seconds
-    if most is None:
-        return None
     if job.mode == "approximate":
         most = job.request.approximate_seconds or most
+    if most is None:
+        return None
     used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
     return max(1.0, most - used)
 
