@@ -2,9 +2,9 @@
 
     python -m bench.ramps [--short]
 
-200 jobs of 1 to 16 GPUs come to the three sites within five seconds. The feeds have a ramp of 5 % of what they
-carry for hours, in a minute. Shown are the quickest minute of the worst feed of each site beside its ramp,
-without and with the ramps kept, what jobs waited on top, and what one turn of the loop took.
+200 jobs of 1 to 16 GPUs come to the three sites within five seconds. The feeds have a ramp of 5 % of what
+they carry for hours, in a minute. Shown are the quickest minute of the worst feed of each site beside its
+ramp, without and with the ramps kept, what jobs waited on top, and what one turn of the loop took.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_a_floor_takes_the_place_of_what_gpus_draw_while_they_communicate() -> N
 
 def test_what_a_feed_bears_and_how_many_may_start_are_written_back() -> None:
     facility = read_facility("lab")
-    bears = {"ramp_watts_per_minute": 5e3, "swing_watts": 4e3, "swing_seconds": 0.2}
+    bears: dict[str, Any] = {"ramp_watts_per_minute": 5e3, "swing_watts": 4e3, "swing_seconds": 0.2}
     sites = [
         replace(
             site,

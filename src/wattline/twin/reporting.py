@@ -100,13 +100,15 @@ def _sites(
 
 def _feeds(setting: Setting, world: TwinWorld) -> dict[str, FeedReport]:
     """Nothing where no feed says what it bears."""
-    ramps, swings = world.worst_ramps(), world.swings
     limited = [
         supply
         for site in setting.facility.sites
         for supply in site.supplies
         if supply.ramp_watts_per_minute is not None or supply.swing_watts is not None
     ]
+    if not limited:
+        return {}
+    ramps, swings = world.worst_ramps(), world.swings
     return {
         supply.name: FeedReport(
             worst_ramp_kw_per_minute=_kilo(ramps.get(supply.name)),
