@@ -9,7 +9,7 @@ import pytest
 
 from building import Hall, a_facility, a_job, a_policy, a_site, a_world, kinds
 from wattline.facility import Site
-from wattline.state import JobRequest, Snapshot, State, dump_state, load_state
+from wattline.state import Forgotten, JobRequest, Snapshot, State, dump_state, load_state
 
 
 def a_touchy_site(swing_watts: float, name: str = "zurich", **changes: Any) -> Site:
@@ -97,3 +97,12 @@ def test_how_swings_add_up_is_the_policys_to_say() -> None:
         hall = Hall(a_facility(a_touchy_site(1800.0)), a_policy(thresholds={"swing_factor": factor}), 0.0)
         hall.submit(*nine)
         assert len(started(hall)) == most
+
+
+def test_what_was_measured_of_a_job_is_forgotten_with_it() -> None:
+    hall = a_world(a_touchy_site(2400.0))
+    hall.run(swinging("r1/train"))
+    hall.read("r1/train", "swing_watts", 1000.0)
+    hall.ended("r1/train")
+    hall.fold(Forgotten(at=hall.at, runs=("r1",)))
+    assert hall.snapshot().reading("r1/train", "swing_watts") is None

@@ -23,6 +23,7 @@ from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
+JOB_QUANTITIES = ("swing_watts", "step_seconds")  # what may be measured of a job itself
 
 Shape = tuple[object, ...]
 Queue = list[tuple[float, float, str]]  # how urgent, since when, which job
@@ -135,6 +136,9 @@ class Tables:
         for job_id in run.jobs:
             del self.jobs[job_id]
             self._unhashed["job", job_id] = None
+            for quantity in JOB_QUANTITIES:
+                if (job_id, quantity) in self.readings:
+                    self.forget_reading(job_id, quantity)
         del self.runs[run_id]
         self._unhashed["run", run_id] = None
 
