@@ -60,6 +60,7 @@ bench-sharing: $(VENV)/.ready-dev  ## teams, power, carbon, ETAs, placement agai
 	$(BIN)/python -m bench.large_decisions
 	$(BIN)/python -m bench.scaling
 	$(BIN)/python -m bench.capped_fleet
+	$(BIN)/python -m bench.ramps
 
 soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
 	$(BIN)/python bench/kill_points.py --points 200

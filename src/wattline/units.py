@@ -80,6 +80,12 @@ POWER = Kind(
     most=1e10,
     example="6.5kW",
 )
+RAMP = Kind(
+    name="ramp",
+    worth={"W/min": 1.0, "kW/min": 1e3, "MW/min": 1e6, "W/s": 60.0, "kW/s": 6e4, "MW/s": 6e7},
+    most=1e12,
+    example="30kW/min",
+)  # in watts per minute
 DURATION = Kind(
     name="duration",
     worth={"s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
+from dataclasses import replace
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -60,13 +61,20 @@ from wattline.state import (
 from wattline.state.account import Promised
 from wattline.state.folding import FOLDS
 
-FACILITY = a_facility(
+_SITES = (
     a_site("zurich", racks=2, nodes=2, gpus=4, cpus=8, rack_cap_watts=2600.0, feeds_watts=(5000.0, 5000.0),
            redundant=True, loop_watts=5000.0, telemetry="emulated", storage_bytes_per_second=3e8),
     a_site("oslo", nodes=2, gpus=4, cpus=8, rack_cap_watts=3000.0, region="no", usd_per_kwh=0.05,
            other_watts=200.0, sleep=Sleep(wake_seconds=30.0, asleep=0.1)),
-    links=[a_link(("zurich", "oslo"))],
 )  # fmt: skip
+# Oslo takes more load only by and by, and minds work in step.
+_OSLO = replace(
+    _SITES[1],
+    supplies=tuple(
+        replace(one, ramp_watts_per_minute=2000.0, swing_watts=1500.0) for one in _SITES[1].supplies
+    ),
+)
+FACILITY = a_facility(_SITES[0], _OSLO, links=[a_link(("zurich", "oslo"))])
 POLICY = a_policy(
     thresholds={"settle": "5s", "clear_for": "20s", "acknowledge_within": "15s", "restart_backoff": "8s"},
     classes={"urgent": {"priority": 50}, "short": {"max_duration": "10h"}},
@@ -74,6 +82,7 @@ POLICY = a_policy(
     rules=[{"name": "big", "when": "job.gpus > 12 && !job.approved", "say": "ask first", "mode": "block"}],
     under_pressure=[{"cap_power": "60%"}, {"pause": "60s"}, {"migrate": "any"}],
     scaling={"sleep_after": "60s", "retry_after": "40s"},
+    starts={"at_once": 3, "within": "20s", "loads_at_once": 1},
 )
 DOCUMENTS = Documents(facility=lambda _: FACILITY, policy=lambda _: POLICY)
 
@@ -112,6 +121,7 @@ def _request(run: str, phase: str, first: int, second: int, after: tuple[str, ..
         residency=("eu",) if first % 4 == 1 else (),
         restart_max=second % 3,
         after=after,
+        communicating_watts=100.0 if second % 4 == 1 else None,
     )
 
 

@@ -107,7 +107,8 @@ def _add_phases(tree: Tree, statement: Statement) -> Tree:
         sites = [attempt.site for attempt in phase.attempts]
         route = [site for at, site in enumerate(sites) if at == 0 or sites[at - 1] != site]
         count = f", {len(sites)} attempts" if len(sites) > 1 else ""
-        parts.append(f"{phase.name} ({' → '.join(route)}{count})")
+        rough = ", approximate" if phase.mode == "approximate" else ""
+        parts.append(f"{phase.name} ({' → '.join(route)}{count}{rough})")
     return tree.add(Text.assemble(("phases", "cyan"), f" {plain('; '.join(parts))}"))
 
 

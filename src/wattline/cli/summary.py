@@ -140,6 +140,7 @@ def _describe_phase(job: Job) -> dict[str, object]:
     return {
         "phase": job.request.phase,
         "state": job.state,
+        "mode": job.runs_as,
         "say": job.say,
         "steps": job.step,
         "attempts": [

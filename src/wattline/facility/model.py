@@ -40,6 +40,9 @@ class Supply:
     overload_factor: float = 1.2  # … and this much of it for `overload_seconds` before they trip
     overload_seconds: float = 60.0
     parent: str | None = None  # a PDU hangs on a feed
+    ramp_watts_per_minute: float | None = None  # its load may not rise quicker; None: as it comes
+    swing_watts: float | None = None  # the most that work in step may swing its load by; None: any
+    swing_seconds: float = 0.1  # a swing with a shorter period does not reach it
 
     @property
     def usable_watts(self) -> float:
@@ -115,6 +118,20 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """How many jobs may start at once at one site; None and 0: as many as there are."""
+
+    at_once: int | None = None  # that are starting, or began within the last `within_seconds`
+    within_seconds: float = 60.0
+    spacing_seconds: float = 0.0  # between one that began and the next
+    loads_at_once: int | None = None  # of those, how many may be reading a checkpoint
+
+    @property
+    def is_on(self) -> bool:
+        return self.at_once is not None or self.spacing_seconds > 0.0 or self.loads_at_once is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One hall, or a few that share a feed, a tariff and a grid."""
 
@@ -136,6 +153,7 @@ class Site:
     carbon_series: str = ""
     weather_series: str = ""
     sleep: Sleep | None = None  # None: nobody can send its nodes to sleep
+    starts: Starts = Starts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

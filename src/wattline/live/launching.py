@@ -49,6 +49,7 @@ def prepare(
     assert action.place is not None
     request = job.request
     phase = source.pipeline.phases[request.phase]
+    way = phase.modes.get("approximate" if job.runs_as == "approximate" else "canonical")
     directory = home.attempt(request.run, request.phase, action.attempt)
     work = directory / "work"
     out = work / "out"
@@ -70,7 +71,7 @@ def prepare(
         epoch=action.attempt,
         directory=directory,
         working_directory=work,
-        command=phase.run,
+        command=way.run if way is not None and way.run is not None else phase.run,
         environment=_environment(source, phase, job, action, directory, checkpoints, save_price_seconds),
         max_duration_seconds=seconds_left(job),
         checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
@@ -172,6 +173,7 @@ def _environment(
         "WATTLINE_PHASE": job.request.phase,
         "WATTLINE_OUT": str(work / "out"),
         "WATTLINE_CPUS": str(max(1, int(job.request.cpus))),
+        "WATTLINE_MODE": job.runs_as,
     }
     if phase.checkpoint is not None:
         every = phase.checkpoint.every
@@ -186,7 +188,8 @@ def _environment(
             environment["WATTLINE_CHECKPOINT_TRAVELS"] = "1"
     if source.pipeline.params is not None:
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
-    return environment
+    way = phase.modes.get("approximate" if job.runs_as == "approximate" else "canonical")
+    return environment | (way.env if way is not None else {})
 
 
 def _learnt_cadence(job: Job, save_price_seconds: float) -> AutoCadence:

@@ -11,6 +11,7 @@ from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
 from wattline.policy.judging import changed, dominant, judge_request
 from wattline.policy.loosening import Loosened
+from wattline.policy.modes import AUTO, with_mode
 from wattline.policy.naming import next_action
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.policy.placement import Choice
@@ -27,6 +28,7 @@ from wattline.policy.securing import (
     sort_out,
 )
 from wattline.policy.shifting import Shift, is_held_back
+from wattline.policy.staggering import Stagger
 from wattline.policy.turns import Head, Turns
 from wattline.policy.waiting_heads import start_fractions, start_on_cap
 from wattline.spec.policy import Policy
@@ -57,17 +59,22 @@ class Admission(msgspec.Struct):
     reservations: list[Reservation] = msgspec.field(default_factory=list)
     given_up: list[str] = msgspec.field(default_factory=list)
     shift: Shift | None = None  # who is held back for better hours; None: nobody
+    stagger: Stagger | None = None  # who begins at once and who later; None: all at once
 
 
 def admit(
-    draft: Snapshot, policy: Policy, opened: Collection[int] = (), shift: Shift | None = None
+    draft: Snapshot,
+    policy: Policy,
+    opened: Collection[int] = (),
+    shift: Shift | None = None,
+    stagger: Stagger | None = None,
 ) -> Admission:
     """Go through the waiting jobs, the most urgent first; each that fits takes its place at once.
 
     Those who have a place reserved come before all others. In pools that were `opened`, caps were lowered to
     make room.
     """
-    admission = Admission(shift=shift)
+    admission = Admission(shift=shift, stagger=stagger)
     standing: list[Reservation] = []
     if draft.reservations:
         standing, admission.given_up = sort_out(draft, policy)
@@ -84,13 +91,16 @@ def admit(
     if kept.latest_start > draft.at:
         queues = [queue for _, queue in draft.queues]
         may_go = partial(_may_go, draft, policy, shift=shift)
-        admission.actions += fill_in(draft, policy, kept, queues, may_go)
+        admission.actions += fill_in(draft, policy, kept, queues, may_go, stagger)
     if draft.waiting_count > len(admission.actions):
         _look_again(draft, policy, admission)
     if policy.preempts and draft.is_anybody_waiting:
         admission.looks.append(next_securing(draft.at, policy))
         if is_time or draft.has_newcomers:
             _ask_to_make_way(draft, policy, fairness or Fairness(draft, policy), admission)
+    if stagger is not None:
+        admission.stuck, unsure = stagger.unstick(admission.stuck)
+        admission.unsure += unsure
     return admission
 
 
@@ -209,6 +219,9 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission:
     """Start a job, or say why not. False when others of its shape need not be tried."""
     if draft.at < when_ready(job, policy):
         return True
+    mode: tuple[Verdict, ...] = ()
+    if job.request.mode == AUTO:
+        job, mode = with_mode(draft, policy, job)
     project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
     if project in head.broke and seconds >= head.broke[project]:
         return True
@@ -228,11 +241,18 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission:
     if choice.place is not None and held is not None:
         _hold_back(job, held, admission)
         return True
+    if choice.place is not None and admission.stagger is not None:
+        again = partial(_judge_at_best, draft, policy, job, head, admission.shift)
+        paced = admission.stagger.pace(job, choice, fraction, again)
+        if paced.waits:
+            _tell_waiting(job, paced.verdicts, admission)
+            return True
+        choice, fraction, verdicts = paced.choice, paced.fraction, paced.verdicts
     if choice.place is not None:
         action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
         draft.issue(action)
         admission.actions.append(action)
-        admission.verdicts += verdicts
+        admission.verdicts += (*mode, *verdicts)
         return True
     reason = dominant(verdicts)
     if reason is not None and reason.outcome is Outcome.REFUSE:
@@ -240,6 +260,11 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission:
         admission.actions.append(action)
         admission.verdicts += verdicts
         return True
+    if reason is not None and admission.stagger is not None:
+        behind = admission.stagger.judge_behind(job, reason)
+        if behind:
+            _tell_waiting(job, behind, admission)
+            return False
     if reason is not None:  # otherwise a part was looked at again, and it is as it was
         if head.pools is None and changed(job, verdicts):  # what was seen of a part tells nothing new
             admission.verdicts += verdicts
@@ -265,6 +290,12 @@ def _judge_at_best(draft: Snapshot, policy: Policy, job: Job, head: Head, shift:
         if choice is not None and choice.place is not None:
             return choice
     return judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
+
+
+def _tell_waiting(job: Job, verdicts: tuple[Verdict, ...], admission: Admission) -> None:
+    """Say why a job that fits does not begin yet, where that is news."""
+    if changed(job, verdicts):
+        admission.verdicts += verdicts
 
 
 def _hold_back(job: Job, held: Verdict, admission: Admission) -> None:

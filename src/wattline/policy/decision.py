@@ -12,6 +12,7 @@ from wattline.policy.recall import recall
 from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
+from wattline.policy.staggering import stagger_of
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
 
@@ -29,13 +30,16 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
     enforced = enforce(draft, policy) if policy.enforces else NOTHING_ENFORCED
-    response = respond(draft, policy)
+    stagger = stagger_of(draft, policy)
+    response = respond(draft, policy, stagger.lift if stagger is not None else None)
     shared = NOTHING_SHARED
     if policy.power_sharing.is_on:
-        shared = share_power(draft, policy, {action.job for action in response.actions})
+        shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
+    elif stagger is not None:
+        response.actions += stagger.raise_soft()
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
-    recalled = recall(draft, policy)
-    admission = admit(draft, policy, shared.opened, shifted.shift)
+    recalled = recall(draft, policy, stagger)
+    admission = admit(draft, policy, shared.opened, shifted.shift, stagger)
     scaled = NOTHING_SCALED
     if policy.scaling is not None:
         told = (*recalled.verdicts, *admission.verdicts)
@@ -43,6 +47,8 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
     looks += (*shifted.looks, *recalled.looks, *admission.looks, *scaled.looks)
+    if stagger is not None:
+        looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     actions = (*heeded, *repeated, *enforced.actions, *response.actions, *shared.actions)

@@ -6,11 +6,14 @@ Who saves checkpoints is paused and comes back once the rule no longer holds; wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
 from wattline.policy.securing import next_securing
+from wattline.policy.worth import Worth
 from wattline.spec.policy import Mode, Policy
 from wattline.state import Action, ActionKind, JobState, Outcome, Snapshot, Verdict
 
@@ -33,7 +36,9 @@ def enforce(draft: Snapshot, policy: Policy) -> Enforced:
     if draft.at < next_securing(draft.decided_at, policy):
         return enforced
     names = {f"rule.{rule.name}" for rule in policy.rules if rule.mode is Mode.ENFORCE}
-    for job_id in draft.holding:
+    for job_id in _in_order(draft, policy):
+        if policy.throttling.is_on and len(enforced.actions) >= policy.thresholds.jobs_per_response:
+            break  # what they leave may do for the rest
         job = draft.job(job_id)
         if job.state is not JobState.RUNNING or job.asked or draft.flying(job_id):
             continue
@@ -50,3 +55,11 @@ def enforce(draft: Snapshot, policy: Policy) -> Enforced:
         enforced.actions.append(action)
         enforced.verdicts += [msgspec.structs.replace(verdict, job=job_id) for verdict in against]
     return enforced
+
+
+def _in_order(draft: Snapshot, policy: Policy) -> Iterable[str]:
+    """Those who hold something, by what their work is worth where the policy weighs it."""
+    if not policy.throttling.is_on:
+        return draft.holding
+    worth = Worth(draft, policy)
+    return sorted(draft.holding, key=lambda job_id: (worth.weigh(draft.job(job_id)), job_id))

@@ -14,6 +14,7 @@ from wattline.policy.pools import most_used
 from wattline.policy.power import usable
 from wattline.policy.pressure import judge_pressure
 from wattline.policy.scaling import scale
+from wattline.policy.staggering import Paced, stagger_of
 from wattline.policy.waiting import find_wait
 from wattline.policy.waking import WAKING
 from wattline.spec.policy import Policy
@@ -31,7 +32,7 @@ from wattline.state import (
     claim_of,
     project,
 )
-from wattline.units import format_named, format_share
+from wattline.units import format_named, format_seconds, format_share
 
 _CAPS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
 
@@ -116,8 +117,15 @@ def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanatio
 
 
 def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> Explanation:
+    paced = _pace(snapshot, policy, job, choice)
+    if paced is not None:
+        choice = Choice(None, paced.verdicts)
     reason = dominant(choice.verdicts)
-    options = choose_options(snapshot, policy, job) if reason is not None else ()
+    options: tuple[Option, ...] = ()
+    if paced is not None:
+        options = tuple(_in_time(snapshot, verdict) for verdict in paced.verdicts if _WAIT in verdict.numbers)
+    elif reason is not None:
+        options = choose_options(snapshot, policy, job)
     say = _sentence(job, reason, options) if reason is not None else f"fits now at {choice.place}"
     eta, not_estimated = _expect(snapshot, job)
     return Explanation(
@@ -129,6 +137,23 @@ def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> 
         options=options,
         verdicts=choice.verdicts,
         not_estimated=not_estimated,
+    )
+
+
+_WAIT = "starts_in_seconds"
+
+
+def _pace(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> Paced | None:
+    """What a job that has a place waits for before it may begin there; None: it may now."""
+    stagger = stagger_of(snapshot.copy(), policy) if choice.place is not None else None
+    paced = stagger.pace(job, choice) if stagger is not None else None
+    return paced if paced is not None and paced.choice.place is None else None
+
+
+def _in_time(snapshot: Snapshot, verdict: Verdict) -> Option:
+    seconds = verdict.numbers[_WAIT]
+    return Option(
+        change=f"wait {format_seconds(seconds)}", starts_at=snapshot.at + seconds, cost_delta_usd=0.0
     )
 
 

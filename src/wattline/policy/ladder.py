@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -14,6 +15,7 @@ from wattline.policy.power import judge_amount, usable
 from wattline.policy.pressure import Pressure, judge_pressure, predict_hottest
 from wattline.policy.price import price_rung
 from wattline.policy.relief import ladder_of, predict_gpu_watts, predict_relief, relief_underway
+from wattline.policy.worth import Worth
 from wattline.spec import compile_expression
 from wattline.spec.ladder import PRESSURE_VARIABLES, Rung, RungKind
 from wattline.spec.policy import Policy, Thresholds
@@ -30,6 +32,8 @@ _REVERSIBLE = frozenset({RungKind.CAP_POWER, RungKind.SHRINK_BATCH})
 _NEEDS_CHECKPOINT = frozenset({RungKind.PAUSE, RungKind.MIGRATE})
 # A rung may turn out to be too little: there must be time for one more.
 _RUNGS_IN_TIME = 2.0
+
+Lift = Callable[[Job, Action], Action | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,11 @@ class Response(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)  # times to look again
 
 
-def respond(draft: Snapshot, policy: Policy) -> Response:
-    """Ask the jobs that lose least to give way first, no more of them than it takes; let others come back."""
+def respond(draft: Snapshot, policy: Policy, lift: Lift | None = None) -> Response:
+    """Ask the jobs that lose least to give way first, no more of them than it takes; let others come back.
+
+    `lift` says how far one that comes back may do so at once; where it is None, all the way.
+    """
     response = Response()
     steps: list[Step] = []
     for job_id in choose_attention(draft, policy.thresholds):
@@ -65,7 +72,7 @@ def respond(draft: Snapshot, policy: Policy) -> Response:
         pressure = judge_pressure(draft, claim, policy.thresholds)
         if pressure.presses is None:
             _watch(draft, policy, job, pressure, response)
-            _ease(draft, policy, job, pressure, response)
+            _ease(draft, policy, job, pressure, response, lift)
             continue
         response.restless.append(job.id)
         if job.clear_since is not None:
@@ -96,7 +103,10 @@ def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response
     thresholds = policy.thresholds
     missing: dict[str, float] = {}
     taken = 0
-    steps.sort(key=lambda step: (not step.urgent, step.action.lost_gpu_seconds, step.job.id))
+    if policy.throttling.is_on:
+        steps = _weighed(draft, policy, steps)
+    else:
+        steps.sort(key=lambda step: (not step.urgent, step.action.lost_gpu_seconds, step.job.id))
     for step in steps:
         subject, short = step.verdict.subject, step.verdict.short_by
         if short is not None and subject not in missing:
@@ -111,6 +121,22 @@ def _take(draft: Snapshot, policy: Policy, steps: list[Step], response: Response
         draft.issue(step.action)
         response.actions.append(step.action)
         response.verdicts.append(step.verdict)
+
+
+def _weighed(draft: Snapshot, policy: Policy, steps: list[Step]) -> list[Step]:
+    """The same by what the work that is lost is worth, which each then says."""
+    worth = Worth(draft, policy)
+    prices = {step.job.id: step.action.lost_gpu_seconds * worth.weigh(step.job) for step in steps}
+    told = []
+    for step in sorted(steps, key=lambda step: (not step.urgent, prices[step.job.id], step.job.id)):
+        weighed = {
+            "weighed_gpu_seconds": prices[step.job.id],
+            "confidence_fraction": worth.confidence(step.job),
+            "work_usd": worth.usd_per_gpu_hour(step.job),
+        }
+        numbers = {**step.verdict.numbers, **weighed}
+        told.append(replace(step, verdict=msgspec.structs.replace(step.verdict, numbers=numbers)))
+    return told
 
 
 def _watch(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:
@@ -198,14 +224,21 @@ def _is_enough(draft: Snapshot, policy: Policy, job: Job, index: int) -> bool:
     return cools or forecast.seconds_to_throttle >= _RUNGS_IN_TIME * policy.thresholds.settle
 
 
-def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, response: Response) -> None:
+def _ease(
+    draft: Snapshot,
+    policy: Policy,
+    job: Job,
+    pressure: Pressure,
+    response: Response,
+    lift: Lift | None,
+) -> None:
     """Take back one rung once pressure has been gone long enough, if it would stay gone."""
     if job.rung < 0:
         return
     thresholds = policy.thresholds
     action = _back(policy, job)
     roomy = min(pressure.power_headroom, pressure.cooling_headroom) >= thresholds.clear_margin
-    if not roomy or not _stays_clear(draft, policy, job, action):
+    if not roomy or not stays_clear(draft, policy, job, action):
         if job.clear_since is not None:
             response.pressed.append(job.id)
         return
@@ -215,11 +248,13 @@ def _ease(draft: Snapshot, policy: Policy, job: Job, pressure: Pressure, respons
     elif draft.at - job.clear_since < thresholds.clear_for:
         response.looks.append(job.clear_since + thresholds.clear_for)
     else:
-        draft.issue(action)
-        response.actions.append(action)
+        raised = action if lift is None else lift(job, action)
+        if raised is not None:
+            draft.issue(raised)
+            response.actions.append(raised)
 
 
-def _stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> bool:
+def stays_clear(draft: Snapshot, policy: Policy, job: Job, action: Action) -> bool:
     """Would there be room for what the job may draw after this, with no new pressure?"""
     claim = draft.claim(job.id)
     if claim is None or job.place is None:

@@ -30,6 +30,7 @@ def next_action(
         rung=rung,
         lost_gpu_seconds=lost_gpu_seconds,
         because=because,
+        mode=job.mode if kind in BEGINNINGS else "",
         yields=yields,
         lost=lost,
     )

@@ -12,6 +12,7 @@ from wattline.policy.fairness import Fairness
 from wattline.policy.naming import next_action
 from wattline.policy.price import leaving_gpu_seconds, save_seconds
 from wattline.policy.reserving import find_opening, may_run
+from wattline.policy.worth import Worth
 from wattline.spec.policy import Policy, SchedulingClass
 from wattline.state import Action, ActionKind, Job, JobState, Reservation, Snapshot
 
@@ -91,7 +92,13 @@ class Ways:
                 may_leave = _class_of(one, policy).gives_way and not one.asked and not draft.flying(job_id)
                 if may_leave and _running_since(one) <= latest:
                     able.append(one)
-        able.sort(key=lambda one: (leaving_gpu_seconds(one) / one.request.gpus, -_running_since(one), one.id))
+        worth = Worth(draft, policy) if policy.throttling.is_on else None
+
+        def loses(one: Job) -> float:
+            lost = leaving_gpu_seconds(one) / one.request.gpus
+            return lost if worth is None else lost * worth.weigh(one)
+
+        able.sort(key=lambda one: (loses(one), -_running_since(one), one.id))
         return able
 
 

@@ -11,6 +11,7 @@ from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pressure import judge_pressure
 from wattline.policy.price import price_rung
 from wattline.policy.relief import ladder_of
+from wattline.policy.staggering import Stagger
 from wattline.spec.ladder import RungKind
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of
@@ -24,11 +25,12 @@ class Recall(msgspec.Struct):
     eased: list[str] = msgspec.field(default_factory=list)
     pressed: list[str] = msgspec.field(default_factory=list)
     looks: list[float] = msgspec.field(default_factory=list)
+    stagger: Stagger | None = None  # says who may begin at once; None: all
 
 
-def recall(draft: Snapshot, policy: Policy) -> Recall:
+def recall(draft: Snapshot, policy: Policy, stagger: Stagger | None = None) -> Recall:
     """Bring back what was paused: in place once pressure has gone for good, elsewhere where it may move."""
-    result = Recall()
+    result = Recall(stagger=stagger)
     for job_id in draft.paused:
         job = draft.job(job_id)
         if job.asked == "pause":
@@ -115,11 +117,25 @@ def _begin(draft: Snapshot, job: Job, choice: Choice, result: Recall, lost_gpu_s
     if choice.place is None:
         _tell(job, choice, result)
         return
+    fraction = 1.0
+    if result.stagger is not None:
+        paced = result.stagger.pace(job, choice)
+        if paced.choice.place is None:
+            _tell(job, Choice(None, paced.verdicts), result)
+            return
+        choice, fraction = paced.choice, paced.fraction
+    assert choice.place is not None
     kind = ActionKind.RESUME if choice.place.site == _site(job) else ActionKind.MIGRATE
     gone = "asked to go on" if job.rung < 0 else "pressure has gone"
     because = f"from {_site(job)} to {choice.place.site}" if kind is ActionKind.MIGRATE else gone
     action = next_action(
-        job, kind, place=choice.place, rung=-1, lost_gpu_seconds=lost_gpu_seconds, because=because
+        job,
+        kind,
+        place=choice.place,
+        fraction=fraction,
+        rung=-1,
+        lost_gpu_seconds=lost_gpu_seconds,
+        because=because,
     )
     draft.issue(action)
     result.actions.append(action)

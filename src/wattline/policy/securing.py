@@ -11,10 +11,12 @@ from itertools import islice
 
 from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
+from wattline.policy.modes import with_mode
 from wattline.policy.naming import next_action
 from wattline.policy.placement import choose_place
 from wattline.policy.preemption import Ways
 from wattline.policy.reserving import is_lost, keep_free, may_run, reserve_place
+from wattline.policy.staggering import Stagger
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Claim, Job, JobState, Queue, Reservation, Snapshot
 
@@ -98,7 +100,12 @@ def ask_to_make_way(
 
 
 def fill_in(
-    draft: Snapshot, policy: Policy, kept: Kept, queues: Iterable[Queue], may_go: Callable[[Job], bool]
+    draft: Snapshot,
+    policy: Policy,
+    kept: Kept,
+    queues: Iterable[Queue],
+    may_go: Callable[[Job], bool],
+    stagger: Stagger | None = None,
 ) -> list[Action]:
     """Start jobs on what is kept free that will have left before it is due."""
     actions: list[Action] = []
@@ -111,10 +118,15 @@ def fill_in(
                 continue
             if job_id in draft.reservations or not (may_go(job) and may_run(draft, policy, job)):
                 continue
+            job, _ = with_mode(draft, policy, job)
             lifted = kept.lift(draft.at + seconds)
             choice = choose_place(draft, policy, job.remainder, near=home_of(draft, job), explain=False)
+            fraction = 1.0
+            if choice.place is not None and stagger is not None:
+                paced = stagger.pace(job, choice)
+                choice, fraction = paced.choice, paced.fraction
             if choice.place is not None:
-                action = next_action(job, ActionKind.START, place=choice.place, rung=-1)
+                action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
                 draft.issue(action)
                 actions.append(action)
             kept.lay_again(lifted)

@@ -21,6 +21,7 @@ from wattline.policy.naming import next_action
 from wattline.policy.power_bounds import Bound, find_bounds, lay_used, read_watts
 from wattline.policy.power_parts import Part, find_parts
 from wattline.policy.price import leaving_gpu_seconds
+from wattline.policy.staggering import Stagger
 from wattline.policy.waiting_heads import Head, find_heads
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Outcome, Snapshot, Verdict
@@ -50,7 +51,9 @@ class Shared(msgspec.Struct):
 NOTHING_SHARED = Shared()
 
 
-def share_power(draft: Snapshot, policy: Policy, asked: Collection[str] = ()) -> Shared:
+def share_power(
+    draft: Snapshot, policy: Policy, asked: Collection[str] = (), stagger: Stagger | None = None
+) -> Shared:
     """Move caps at every site, and leave to those who wait what the bounds then leave.
 
     Who was `asked` for something in this decision already is not asked for more.
@@ -67,7 +70,7 @@ def share_power(draft: Snapshot, policy: Policy, asked: Collection[str] = ()) ->
             rounding = sum(len(job.place.nodes) for job in jobs if job.place is not None)
             bounds = [bound._replace(limit_watts=bound.limit_watts - rounding) for bound in bounds]
         if bounds or any(job.power_fraction < 1.0 for job in jobs):
-            _Hall(draft, policy, site, bounds, jobs, asked).share(shared)
+            _Hall(draft, policy, site, bounds, jobs, asked, stagger).share(shared)
     changes = [hold.next_change_at(draft.at) for hold in policy.power_sharing.holds]
     shared.looks += [change for change in changes if change is not None]
     return shared
@@ -83,6 +86,7 @@ class _Hall:
     bounds: list[Bound]
     jobs: list[Job]
     asked: Collection[str]
+    stagger: Stagger | None  # says which caps may be raised at once; None: all
 
     def share(self, shared: Shared) -> None:
         parts = find_parts(self.draft, self.policy, self.site, self.bounds, self.jobs, self.asked)
@@ -208,6 +212,11 @@ class _Hall:
                     continue
                 fraction = menu.levels[level].fraction
                 action = next_action(job, ActionKind.CAP_POWER, fraction=fraction, because=because)
+                if fraction > job.power_fraction and self.stagger is not None:
+                    raised = self.stagger.lift(job, action)
+                    if raised is None:
+                        continue
+                    action = raised
             self.draft.issue(action)
             shared.actions.append(action)
 

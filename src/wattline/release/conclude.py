@@ -6,6 +6,7 @@ so doing the second part again promotes the same manifest, which changes nothing
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from wattline import __version__
@@ -51,6 +52,7 @@ from wattline.state import (
 from wattline.store import ObjectStore
 
 METRICS = "metrics.json"
+CANONICAL_GATE = "mode == canonical"
 
 
 def is_ready(state: State, run: Run) -> bool:
@@ -74,6 +76,7 @@ def judge_run(
     complete = all(job.state is JobState.SUCCEEDED for job in jobs)
     metrics, trouble = _metrics(jobs, objects)
     gates = judge_gates(pipeline.gates, metrics) if complete else ()
+    gates += judge_modes(pipeline, jobs) if complete else ()
     if trouble and gates:
         gates = tuple(
             GateResult(gate=gate.gate, outcome=gate.outcome, values=gate.values, message=trouble)
@@ -103,6 +106,22 @@ def judge_run(
         manifest=manifest,
         results=tuple(asdict(gate) for gate in gates),
     )
+
+
+def judge_modes(pipeline: Pipeline, jobs: list[Job]) -> tuple[GateResult, ...]:
+    """A gate that nobody has to write: what is released rests on nothing approximate."""
+    rests_on = pipeline.rests_on()
+    rough = [
+        job.request.phase for job in jobs if job.runs_as == "approximate" and job.request.phase in rests_on
+    ]
+    if pipeline.release is None or not rough:
+        return ()
+    message = f"{say_rough(rough)}; say `mode: canonical` and run again"
+    return (GateResult(gate=CANONICAL_GATE, outcome="fail", values={}, message=message),)
+
+
+def say_rough(phases: Sequence[str]) -> str:
+    return f"an approximate result is never released: {', '.join(phases)} ran approximately"
 
 
 def release_run(
@@ -153,6 +172,10 @@ def promote_run(
 ) -> Released:
     """Make a run's artifacts the current release of a channel."""
     statement = load_manifest(run.manifest, objects)
+    phases = statement.predicate.run_details.phases
+    rough = [phase.name for phase in phases if phase.mode == "approximate" and not phase.aside]
+    if rough:
+        raise RefusedError(f"run {run.run}: {say_rough(rough)}", hint="say `mode: canonical` and run again")
     asked = statement.predicate.build_definition.external_parameters.release
     artifacts = tuple(
         Artifact(path=one.name, sha256=one.digest.sha256, size_bytes=one.annotations.size_bytes)
@@ -245,7 +268,7 @@ def _facts(
             emulated=state.plant.facility.emulated,
         ),
         decisions=decisions,
-        phases=tuple(_phase(job) for job in jobs),
+        phases=tuple(_phase(job, pipeline.rests_on()) for job in jobs),
         checkpoint=_checkpoint(jobs),
         artifacts=tuple(
             Artifact(path=file.path, sha256=file.sha256, size_bytes=file.size_bytes)
@@ -291,7 +314,7 @@ def _last_outputs(jobs: list[Job], objects: ObjectStore) -> Tree | None:
     return read_outputs(digest, objects) if digest else None
 
 
-def _phase(job: Job) -> PhaseRun:
+def _phase(job: Job, rests_on: frozenset[str]) -> PhaseRun:
     return PhaseRun(
         name=job.request.phase,
         attempts=tuple(
@@ -307,6 +330,8 @@ def _phase(job: Job) -> PhaseRun:
             for past in job.past
         ),
         outputs=job.outputs or None,
+        approximate=job.runs_as == "approximate",
+        aside=job.request.phase not in rests_on,
     )
 
 

@@ -73,6 +73,8 @@ class PhaseRun:
     name: str
     attempts: tuple[Attempt, ...]
     outputs: str | None  # digest
+    approximate: bool = False
+    aside: bool = False  # nothing that would be released rests on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

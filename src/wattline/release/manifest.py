@@ -169,7 +169,13 @@ def _run_details(facts: RunFacts) -> RunDetails:
 
 
 def _phase(run: PhaseRun) -> PhaseRecord:
-    return PhaseRecord(name=run.name, attempts=tuple(map(_attempt, run.attempts)), outputs=run.outputs)
+    return PhaseRecord(
+        name=run.name,
+        attempts=tuple(map(_attempt, run.attempts)),
+        outputs=run.outputs,
+        mode="approximate" if run.approximate else "canonical",
+        aside=run.approximate and run.aside,
+    )
 
 
 def _attempt(attempt: Attempt) -> AttemptRecord:

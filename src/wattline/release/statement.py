@@ -125,10 +125,12 @@ class AttemptRecord(Extension, frozen=True, kw_only=True):
     finished_on: Instant | None
 
 
-class PhaseRecord(Extension, frozen=True, kw_only=True):
+class PhaseRecord(Extension, frozen=True, kw_only=True, omit_defaults=True):
     name: Text
     attempts: tuple[AttemptRecord, ...]
     outputs: TreeDigest | None
+    mode: Literal["canonical", "approximate"] = "canonical"
+    aside: bool = False  # nothing that would be released rests on it
 
 
 class GateRecord(Extension, frozen=True, kw_only=True):

@@ -98,6 +98,7 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         carbon_series=site.carbon.series or "",
         weather_series=site.weather.series if site.weather else "",
         sleep=None if site.sleep is None else Sleep(wake_seconds=site.sleep.wake, asleep=site.sleep.asleep),
+        starts=site.starts.starts,
     )
 
 
@@ -115,6 +116,9 @@ def _supply(site: str, name: str, document: FeedDocument) -> Supply:
         overload_factor=document.overload,
         overload_seconds=document.overload_for,
         parent=f"{site}/{document.feed}" if isinstance(document, PduDocument) else None,
+        ramp_watts_per_minute=document.ramp,
+        swing_watts=document.swing,
+        swing_seconds=document.swing_period,
     )
 
 

@@ -72,6 +72,12 @@ def _site(site: Site) -> dict[str, Any]:
             "capacity": None if storage.capacity_bytes is None else f"{storage.capacity_bytes!r}B",
             "price": storage.usd_per_gigabyte_month,
         },
+        "starts": {
+            "at_once": site.starts.at_once,
+            "within": f"{site.starts.within_seconds!r}s",
+            "spacing": f"{site.starts.spacing_seconds!r}s",
+            "loads_at_once": site.starts.loads_at_once,
+        },
         "telemetry": {"source": site.telemetry, "time_scale": site.thermal_time_scale},
         "engine": site.engine,
         "sleep": site.sleep and {"wake": f"{site.sleep.wake_seconds!r}s", "asleep": site.sleep.asleep},
@@ -84,6 +90,9 @@ def _supply(supply: Supply) -> dict[str, Any]:
         "continuous": supply.continuous_fraction,
         "overload": supply.overload_factor,
         "overload_for": f"{supply.overload_seconds!r}s",
+        "ramp": None if supply.ramp_watts_per_minute is None else f"{supply.ramp_watts_per_minute!r}W/min",
+        "swing": None if supply.swing_watts is None else f"{supply.swing_watts!r}W",
+        "swing_period": f"{supply.swing_seconds!r}s",
     }
 
 

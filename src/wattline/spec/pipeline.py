@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     field_validator,
+    model_validator,
 )
 
 from wattline import units
@@ -22,11 +23,13 @@ from wattline.spec.document import Document
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
 from wattline.spec.gates import check_gate
 from wattline.spec.ladder import Ladder
+from wattline.spec.modes import Change, Way
 from wattline.spec.nearest import listed, nearest
 from wattline.spec.preparation import Launch, Rehearsal, Runtime, Tokenizer, Variable
 from wattline.spec.quantities import (
     BitsPerSecond,
     Flag,
+    Fraction,
     Name,
     Number,
     RelativePath,
@@ -189,6 +192,18 @@ class Restart(Document):
     max: Annotated[Whole, Field(ge=0, le=1000)] = 2
 
 
+class Swing(Document):
+    """How the draw of a job whose GPUs work in step goes up and down."""
+
+    communicating: Watts  # what each GPU draws while it waits for the others
+    step: Annotated[Seconds, Field(gt=0)]
+    floor: Watts = 0.0  # what it is kept at by idle work: smooths the swing, and costs these watts
+
+    @property
+    def watts(self) -> float:
+        return max(self.communicating, self.floor)
+
+
 class Phase(Document):
     run: Annotated[str, Field(min_length=1, max_length=10_000)]
     after: Annotated[tuple[Name, ...], Field(max_length=200)] = ()
@@ -196,9 +211,12 @@ class Phase(Document):
     profile: Profile = Profile()
     priority: Priority = Priority.NORMAL
     deadline: Time | None = None
-    mode: Literal["canonical", "approximate"] = "canonical"
+    mode: Literal["canonical", "approximate", "auto"] = "canonical"
+    modes: dict[Literal["canonical", "approximate"], Way] = Field(default_factory=dict)
+    confidence: Fraction | None = None  # how likely it is to be worth its cost, as its owner sees it
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
+    swing: Swing | None = None
     checkpoint: Checkpoint | None = None
     under_pressure: Ladder | None = None
     signals: Signals | None = None
@@ -206,11 +224,21 @@ class Phase(Document):
     launch: Launch | None = None
     rehearse: Rehearsal | Literal["skip"] = Rehearsal()
 
+    @model_validator(mode="after")
+    def _two_ways_to_choose_from(self) -> Phase:
+        if self.mode == "auto" and "approximate" not in self.modes:
+            raise ValueError(
+                "mode: auto chooses between two ways: say what is approximate, such as "
+                "modes: {approximate: {run: python train.py --steps 100, max_duration: 10min}}"
+            )
+        return self
+
 
 class Release(Document):
     name: Name
     to: Name = "staging"
     approval: Literal["required", "none"] = "none"
+    change: Change = "normal"  # how much of what is released this run changes, as its owner sees it
 
 
 def _check_data(data: tuple[Data, ...]) -> tuple[Data, ...]:
@@ -286,3 +314,15 @@ class Pipeline(Document):
     def order(self) -> tuple[str, ...]:
         """Phase names so that each stands after those it waits for."""
         return _order(self.phases)
+
+    def rests_on(self) -> frozenset[str]:
+        """Phases that what is released rests on: the last one holds the results, and those before it that
+        led to them."""
+        found: set[str] = set()
+        next_ones = [self.order()[-1]]
+        while next_ones:
+            name = next_ones.pop()
+            if name not in found:
+                found.add(name)
+                next_ones += self.phases[name].after
+        return frozenset(found)

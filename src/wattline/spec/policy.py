@@ -12,6 +12,7 @@ from wattline.spec.document import Document
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
 from wattline.spec.ladder import Ladder, Rung
+from wattline.spec.modes import Modes, Throttling
 from wattline.spec.pipeline import Time
 from wattline.spec.power_sharing import PowerSharing
 from wattline.spec.quantities import Flag, Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
@@ -20,6 +21,7 @@ from wattline.spec.scaling import Scaling
 from wattline.spec.sharing import Sharing
 from wattline.spec.shifting import Shifting
 from wattline.spec.slo import Slos
+from wattline.spec.starts import StartsDocument
 
 # What a rule's `when` may speak of.
 RULE_STRUCTS = {
@@ -75,6 +77,8 @@ class Thresholds(Document):
     acknowledge_within: Seconds = 60.0  # an action without an answer is asked again after this
     jobs_per_response: Annotated[Whole, Field(ge=1, le=10_000)] = 4  # never all jobs at once
     restart_backoff: Seconds = 10.0
+    # Swings of several jobs add up to this times the root of their squares; see docs/decisions/0039.
+    swing_factor: Annotated[Number, Field(ge=1, le=10)] = 2.0
 
 
 class SchedulingClass(Document):
@@ -196,6 +200,9 @@ class Policy(Document):
     power_sharing: PowerSharing = PowerSharing()
     shifting: Shifting = Shifting()
     scaling: Scaling | None = None  # nodes stay awake, unless said
+    starts: StartsDocument = StartsDocument()
+    modes: Modes = Modes()
+    throttling: Throttling = Throttling()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from wattline import units
 
 Watts = Annotated[float, BeforeValidator(units.POWER.parse)]
+WattsPerMinute = Annotated[float, BeforeValidator(units.RAMP.parse)]
 Seconds = Annotated[float, BeforeValidator(units.DURATION.parse)]
 BitsPerSecond = Annotated[float, BeforeValidator(units.BANDWIDTH.parse)]
 BytesPerSecond = Annotated[float, BeforeValidator(units.THROUGHPUT.parse)]

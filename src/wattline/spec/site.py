@@ -23,9 +23,11 @@ from wattline.spec.quantities import (
     Seconds,
     Usd,
     Watts,
+    WattsPerMinute,
     Whole,
 )
 from wattline.spec.ranges import check_name_or_range
+from wattline.spec.starts import StartsDocument
 
 MoreWatts = Annotated[Watts, Field(gt=0)]
 SomeSeconds = Annotated[Seconds, Field(gt=0)]
@@ -103,6 +105,9 @@ class FeedDocument(Document):
     continuous: Annotated[Fraction, Field(gt=0)] = 0.8
     overload: Annotated[Number, Field(ge=1, le=10)] = 1.2
     overload_for: Seconds = 60.0
+    ramp: Annotated[WattsPerMinute, Field(gt=0)] | None = None  # its load may not rise quicker than this
+    swing: MoreWatts | None = None  # the most that work in step may swing its load by
+    swing_period: Seconds = 0.1  # a quicker swing does not reach it
 
 
 class PduDocument(FeedDocument):
@@ -182,6 +187,7 @@ class SiteDocument(Document):
     loops: Annotated[dict[Name, LoopDocument], Field(min_length=1, max_length=10_000)]
     racks: Annotated[dict[NameOrRange, RackDocument], Field(min_length=1, max_length=20_000)]
     storage: StorageDocument
+    starts: StartsDocument = StartsDocument()
     telemetry: Telemetry = Telemetry()
     engine: Literal["local"] = "local"
     sleep: SleepDocument | None = None  # nodes stay awake, unless said

@@ -51,6 +51,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rung: int | None = None  # where on its ladder the job stands after this; None: unchanged
     lost_gpu_seconds: float = 0.0  # its price in useful work
     because: str = ""
+    mode: str = ""  # of a beginning: canonical or approximate, where that was chosen
     yields: bool = False  # a pause that makes way for another job: it waits in line again
     lost: bool = False  # a stop for want of an answer: the attempt counts as lost, and the job goes on
 

@@ -13,7 +13,7 @@ from wattline.state.account import NOTHING, Account
 from wattline.state.action import BEGINNINGS, ActionKind
 from wattline.state.event import Ending
 from wattline.state.exceptions import exception_answered, exception_asked
-from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved
+from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved, lift
 from wattline.state.measuring import fold_reading, fold_silence
 from wattline.state.tables import Tables
 from wattline.state.turning import turn_failed, turned
@@ -247,12 +247,15 @@ def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
     job = _current(state, flight.action.job, flight.action.attempt)
     if job is None:
         return
+    fraction, ramped = flight.action.fraction, bool(state.plant.ramped)
     if flight.action.kind is ActionKind.CAP_POWER:
-        job = replace(job, power_fraction=flight.action.fraction)
+        lifted = lift(job, fraction, job.in_flight_fraction, event.at) if ramped else None
+        job = lifted or replace(job, power_fraction=fraction)
         state.put(job)
         state.hold(job)
     elif flight.action.kind is ActionKind.SHRINK_BATCH:
-        state.put(replace(job, in_flight_fraction=flight.action.fraction))
+        lifted = lift(job, job.power_fraction, fraction, event.at) if ramped else None
+        state.put(lifted or replace(job, in_flight_fraction=fraction))
 
 
 def _action_failed(state: Tables, event: events.ActionFailed) -> None:

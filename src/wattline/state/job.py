@@ -77,6 +77,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power_fraction: float = 1.0
     capped_at: float = 0.0  # when sharing power last moved its cap; a rung's is `rung_at`
     in_flight_fraction: float = 1.0
+    # When its cap or its batch was last raised, and what both were before. Kept where a supply has a ramp.
+    lifted_at: float | None = None
+    lifted_from: tuple[float, float] = (1.0, 1.0)
     rung: int = -1  # the last rung of its ladder that was taken
     rung_at: float = 0.0  # when it last gave way; taking load back is no relief
     clear_since: float | None = None
@@ -86,6 +89,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     saved: Saved | None = None
     restarts: int = 0  # of its own doing
     resumed_at: float = 0.0  # when a person last wanted it to go on
+    mode: str = ""  # canonical or approximate, once that was chosen for it
     yields: bool = False  # it is leaving to make way for another, and will wait in line again
     asked: str = ""  # pause | cancel: a person's word
     actions: int = 0  # how many it was given: makes each action's id its own
@@ -104,9 +108,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def remainder(self) -> JobRequest:
         """What it asks for from here on: the same, for as long as it may still run."""
-        if not self.past or self.request.max_duration_seconds is None:
-            return self.request
-        return msgspec.structs.replace(self.request, max_duration_seconds=seconds_left(self))
+        request = self.request
+        if self.mode:
+            request = msgspec.structs.replace(request, mode=self.mode)
+        if not self.past and self.mode != "approximate":
+            return request
+        seconds = seconds_left(self)
+        return request if seconds is None else msgspec.structs.replace(request, max_duration_seconds=seconds)
+
+    @property
+    def runs_as(self) -> str:
+        """How it runs or ran: canonical, unless its owner or the policy said otherwise."""
+        return self.mode or ("approximate" if self.request.mode == "approximate" else "canonical")
 
     @property
     def will_start(self) -> bool:
@@ -119,9 +132,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.since, self.submitted_at, self.request.job)
 
 
+# A ramp is what is added within a minute: raises that follow each other quicker count as one.
+RAMP_SECONDS = 60.0
+
+
+def lift(job: Job, power_fraction: float, in_flight_fraction: float, at: float) -> Job:
+    """The same under another cap or with another batch, remembering from where it was raised."""
+    before = (job.power_fraction, job.in_flight_fraction)
+    after = msgspec.structs.replace(job, power_fraction=power_fraction, in_flight_fraction=in_flight_fraction)
+    if power_fraction <= before[0] and in_flight_fraction <= before[1]:
+        return after
+    if job.lifted_at is not None and at - job.lifted_at < RAMP_SECONDS:
+        before = (min(before[0], job.lifted_from[0]), min(before[1], job.lifted_from[1]))
+    return msgspec.structs.replace(after, lifted_at=at, lifted_from=before)
+
+
 def seconds_left(job: Job) -> float | None:
     """The longest it may still run: what earlier attempts used counts. None: it set no end."""
     most = job.request.max_duration_seconds
+    if job.mode == "approximate":
+        most = job.request.approximate_seconds or most
     if most is None:
         return None
     used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)

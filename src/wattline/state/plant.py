@@ -122,6 +122,7 @@ class Plant:
         self.zones_of_rack: dict[int, list[int]] = {}  # by the rack's resource
         self._zone_numbers: dict[tuple[int, int, tuple[tuple[int, float], ...]], int] = {}
         self.takings: dict[tuple[int, int, int, float | None, float], Taking] = {}  # worked out so far
+        self.ramped: dict[int, float] = {}  # supplies whose load may not rise quicker, in watts per minute
         self.coolings: list[Cooling] = []
         self.coolings_on_loop: dict[int, list[int]] = {}
         self.links: dict[frozenset[str], Link] = {frozenset(link.between): link for link in facility.links}
@@ -177,7 +178,9 @@ class Plant:
             heat[rack.loop][1] += worst
         for supply in site.supplies:
             idle, worst = loads[supply.name]
-            self._add_power(site, supply.name, ResourceKind.SUPPLY, supply.usable_watts, idle, worst)
+            number = self._add_power(site, supply.name, ResourceKind.SUPPLY, supply.usable_watts, idle, worst)
+            if supply.ramp_watts_per_minute is not None:
+                self.ramped[number] = supply.ramp_watts_per_minute
         for loop in site.loops:
             idle, worst = heat[loop.name]
             number = self._add_power(site, loop.name, ResourceKind.LOOP, loop.capacity_watts, idle, worst)

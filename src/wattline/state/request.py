@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from wattline.spec.ladder import Rung
-from wattline.spec.pipeline import Locality, Pipeline, Priority, Thermal
+from wattline.spec.pipeline import Locality, Phase, Pipeline, Priority, Thermal
 from wattline.units import SECONDS_PER_HOUR
 
 # Where a job set no end, places are compared over this long.
@@ -42,12 +42,19 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     checkpoint_bits_per_second: float = 0.0
     max_duration_seconds: float | None = None
     deadline_at: float | None = None
-    mode: str = "canonical"
+    mode: str = "canonical"  # canonical | approximate | auto: the policy chooses when it starts
+    approximate_seconds: float | None = None  # the longest it may run approximately; None: as it does else
+    confidence: float | None = None  # its owner's word on how likely it is to be worth its cost
+    channel: str = ""  # what is released there rests on it; "": nothing that is released does
+    change: str = "normal"  # how large a change that release is said to be
     ladder: tuple[Rung, ...] | None = None  # None: the class's, then the policy's
     checkpoints: bool = False
     replicate_to: tuple[str, ...] = ()
     restart_max: int = 2
     approved: bool = False
+    # Of each GPU while the others are waited for; None: it does not swing, or nobody said so.
+    communicating_watts: float | None = None
+    step_seconds: float = 1.0  # how often
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -66,6 +73,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.replicate_to,
             # Heat that takes longer than a cool job lasts does not matter to it.
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
+            None if self.communicating_watts is None else (self.communicating_watts, self.step_seconds),
         )
 
     @property
@@ -101,10 +109,16 @@ def requests_of(pipeline: Pipeline, run: str, *, approved: bool = False) -> tupl
     return tuple(_request(pipeline, run, name, approved=approved) for name in pipeline.order())
 
 
+def _longest(phase: Phase) -> float | None:
+    """As its mode says, where it is certain; while that is not chosen yet, as the canonical one."""
+    way = phase.modes.get("canonical" if phase.mode == "auto" else phase.mode)
+    return way.max_duration if way is not None and way.max_duration else phase.constraints.max_duration
+
+
 def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobRequest:
     phase = pipeline.phases[name]
     limits = phase.constraints
-    ladder = phase.under_pressure
+    ladder, release = phase.under_pressure, pipeline.release
     return JobRequest(
         job=job_id(run, name),
         run=run,
@@ -124,13 +138,19 @@ def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobR
         locality=limits.locality,
         residency=limits.residency,
         checkpoint_bits_per_second=limits.bandwidth.checkpoint,
-        max_duration_seconds=limits.max_duration,
+        max_duration_seconds=_longest(phase),
         deadline_at=phase.deadline.timestamp() if phase.deadline else None,
         mode=phase.mode,
+        approximate_seconds=phase.modes["approximate"].max_duration if "approximate" in phase.modes else None,
+        confidence=phase.confidence,
+        channel=release.to if release is not None and name in pipeline.rests_on() else "",
+        change=release.change if release is not None else "normal",
         ladder=None if ladder is None else tuple(rung.rung() for rung in ladder),
         checkpoints=phase.checkpoint is not None
         or (phase.signals is not None and bool(phase.signals.saved_to)),
         replicate_to=phase.checkpoint.replicate_to if phase.checkpoint else (),
         restart_max=phase.restart.max,
         approved=approved,
+        communicating_watts=phase.swing.watts if phase.swing is not None else None,
+        step_seconds=phase.swing.step if phase.swing is not None else 1.0,
     )

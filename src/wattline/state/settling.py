@@ -52,6 +52,8 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
     waiting = job
+    if action.mode:
+        job = replace(job, mode=action.mode)
     promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
     job = replace(
         job,
@@ -66,6 +68,8 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         clear_since=job.clear_since if action.rung is None else None,
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
+        lifted_at=None,
+        lifted_from=(1.0, 1.0),
         promise=promise,
     )
     state.put(job)

@@ -291,6 +291,11 @@ class Snapshot(LinedUp):
         extra = self._promised.get(project)
         return account if extra is None else replace(account, promised=account.promised.plus(extra))
 
+    def reading(self, subject: str, quantity: str) -> float | None:
+        """What was last read of something, however long ago."""
+        known = self._state.readings.get((subject, quantity))
+        return known[0] if known is not None else None
+
     @property
     def outlooks(self) -> Mapping[str, Outlooked]:
         """The last of each site, however old."""
@@ -378,6 +383,8 @@ class Snapshot(LinedUp):
         job = self.job(action.job)
         if action.kind in BEGINNINGS:
             assert action.place is not None
+            if action.mode:
+                job = replace(job, mode=action.mode)
             claim = claim_of(job.request, action.place, self.plant, action.fraction)
             self._take(claim, 1)
             promise = promise_of(job.request, action.place, self.plant, action.fraction, seconds_left(job))

@@ -33,6 +33,7 @@ from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
+JOB_QUANTITIES = ("swing_watts", "step_seconds")  # what may be measured of a job itself
 
 _OF_FACILITY = ("rest", "idle", "came", "starts")
 
@@ -157,6 +158,9 @@ class Tables:
         for job_id in run.jobs:
             del self.jobs[job_id]
             self._unhashed["job", job_id] = None
+            for quantity in JOB_QUANTITIES:
+                if (job_id, quantity) in self.readings:
+                    self.forget_reading(job_id, quantity)
         del self.runs[run_id]
         self._unhashed["run", run_id] = None
 

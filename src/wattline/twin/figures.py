@@ -118,6 +118,7 @@ def _limits(report: Report) -> Group:
             ("shutdowns", say_count(report.shutdowns)),
             ("preemptions", say_count(report.preemptions)),
             ("migrations", say_count(report.migrations)),
+            *_worst_of_feeds(report),
         ),
     )
 
@@ -136,6 +137,20 @@ def _scaling(scaling: ScalingReport) -> Group:
             ("… that did not wake", say_count(scaling.failed_wakes)),
         ),
     )
+
+
+def _worst_of_feeds(report: Report) -> list[tuple[str, str]]:
+    """Of the feeds that say what they bear."""
+    figures = []
+    for name, feed in report.feeds.items():
+        if feed.worst_ramp_kw_per_minute is not None:
+            bears = say_power(feed.ramp_kw_per_minute or 0.0)
+            worst = say_power(feed.worst_ramp_kw_per_minute)
+            figures.append((f"quickest minute of {name}", f"{worst} of {bears}"))
+        if feed.worst_swing_kw is not None:
+            bears = say_power(feed.swing_kw or 0.0)
+            figures.append((f"widest swing of {name}", f"{say_power(feed.worst_swing_kw)} of {bears}"))
+    return figures
 
 
 def _replay(report: Report) -> Group:

@@ -73,6 +73,15 @@ class ScalingReport(msgspec.Struct, frozen=True, kw_only=True):
     failed_wakes: int
 
 
+class FeedReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a supply with a ramp, or one that minds swings, saw at worst, beside what it bears."""
+
+    worst_ramp_kw_per_minute: float | None = None
+    ramp_kw_per_minute: float | None = None
+    worst_swing_kw: float | None = None
+    swing_kw: float | None = None
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """One replay. `not_estimated` is never given: it names whatever is null, however deep."""
 
@@ -108,6 +117,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lines_refused: int = 0  # rows of the trace that could not be read as jobs
     trips: int = 0  # breakers that opened
     scaling: ScalingReport | msgspec.UnsetType = msgspec.UNSET  # only where the policy scales
+    feeds: dict[str, FeedReport] = {}  # those that have a ramp or mind swings
     seed: int
     digest: str
     emulated: bool = True

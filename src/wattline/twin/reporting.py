@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, ScalingReport, SiteReport
+from wattline.twin.report import (
+    FeedReport,
+    JobCounts,
+    LostGpuHours,
+    Minutes,
+    Report,
+    ScalingReport,
+    SiteReport,
+)
 from wattline.twin.sleeping import SleepingWorld
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
@@ -76,6 +84,7 @@ def report_of(
         lines_refused=setting.lines_refused,
         trips=energy.trips,
         scaling=_scaling(world, starts) if isinstance(world, SleepingWorld) else UNSET,
+        feeds=_feeds(setting, world),
         seed=setting.seed,
         digest=digest,
     )
@@ -119,6 +128,32 @@ def _sites(
         )
         for name, site in energy.sites.items()
     }
+
+
+def _feeds(setting: Setting, world: TwinWorld) -> dict[str, FeedReport]:
+    """Nothing where no feed says what it bears."""
+    limited = [
+        supply
+        for site in setting.facility.sites
+        for supply in site.supplies
+        if supply.ramp_watts_per_minute is not None or supply.swing_watts is not None
+    ]
+    if not limited:
+        return {}
+    ramps, swings = world.worst_ramps(), world.swings
+    return {
+        supply.name: FeedReport(
+            worst_ramp_kw_per_minute=_kilo(ramps.get(supply.name)),
+            ramp_kw_per_minute=_kilo(supply.ramp_watts_per_minute),
+            worst_swing_kw=_kilo(swings.worst_watts.get(supply.name) if swings is not None else None),
+            swing_kw=_kilo(supply.swing_watts),
+        )
+        for supply in limited
+    }
+
+
+def _kilo(watts: float | None) -> float | None:
+    return None if watts is None else watts / 1000.0
 
 
 def _share(part: float, whole: float) -> float | None:

@@ -34,6 +34,7 @@ from wattline.state import (
 )
 from wattline.twin.attempts import Attempt, Progress
 from wattline.twin.recorder import Recorder
+from wattline.twin.swings import SwingMeter
 from wattline.twin.tally import Tally
 from wattline.twin.timeline import Count, Timeline
 from wattline.twin.transfers import Transfers
@@ -103,6 +104,7 @@ class TwinWorld:
         self._transfers = Transfers(plant.links, truth.link_fraction)
         self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
         self._recorder = Recorder(timeline, truth)
+        self.swings = SwingMeter.of(plant)
         self._sites = tuple(plant.sites)
         self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
         self.woken = True
@@ -302,6 +304,8 @@ class TwinWorld:
         self.truth.load(
             attempt.job, attempt.nodes, arrival.utilisation, attempt.cap_fraction, self._now, arrival.curve
         )
+        if self.swings is not None:
+            self.swings.begin(arrival.request, attempt.nodes, attempt.cap_fraction)
         attempt.pace = self.truth.pace(attempt.job)
         self._riding.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
         if attempt.pace <= 0.0:  # a node of it is off
@@ -358,6 +362,8 @@ class TwinWorld:
         job, now, progress = attempt.job, self._now, attempt.progress
         drawn = job not in self._arriving
         joules = self.truth.unload(job, now) if drawn else 0.0
+        if self.swings is not None:
+            self.swings.end(job)
         self._transfers.drop(job, now)
         self._arriving.pop(job, None)
         del self._attempts[job]
@@ -495,6 +501,11 @@ class TwinWorld:
         device = self._plant.spots[attempt.nodes[0][0]].node.device
         gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
         return gpu_hours * (device.usd_per_hour if device else 0.0)
+
+    def worst_ramps(self) -> dict[str, float]:
+        """By name of each supply that has a ramp, the most watts that were added within a minute."""
+        resources = self._plant.resources
+        return {resources[number].name: watts for number, watts in self.truth.worst_ramps().items()}
 
     def finish(self) -> None:
         """The replay is over: close every account."""

@@ -26,6 +26,7 @@ from wattline.twin.truth.lots import (
 from wattline.twin.truth.node import TrueNode, TrueRack
 from wattline.twin.truth.ports import Surroundings
 from wattline.twin.truth.power import find_carriers, reset, trip
+from wattline.twin.truth.ramp import RampMeter
 
 # Nothing draws more than its nameplate by more than this: busy GPUs exceed their rating by a tenth.
 _BEYOND_NAMEPLATE = 1.3
@@ -49,6 +50,7 @@ def build_floor(
         _add_racks(floor, plant, site, loops, at)
         _add_nodes(floor, plant, site, lots, at, asleep)
     _come_to_rest(floor, at)
+    floor.ramps = {number: RampMeter(at, floor.breakers[number].watts) for number in plant.ramped}
     return floor
 
 

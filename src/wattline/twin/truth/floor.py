@@ -15,6 +15,7 @@ from wattline.twin.truth.incident import Incident, IncidentKind
 from wattline.twin.truth.kind import SHUTDOWN
 from wattline.twin.truth.loop import TrueLoop
 from wattline.twin.truth.node import Load, TrueNode, TrueRack, Work
+from wattline.twin.truth.ramp import RampMeter
 
 
 class Floor:
@@ -28,6 +29,7 @@ class Floor:
         self.breakers: dict[int, Breaker] = {}
         self.sites: dict[str, SiteEnergyMeter] = {}
         self.works: dict[str, Work] = {}
+        self.ramps: dict[int, RampMeter] = {}  # of supplies that have a ramp
         self.unfollowed: dict[TrueLoop, None] = {}  # whose next crossing must be found anew
         self.uncalm: dict[TrueLoop, None] = {}  # where heat holds a node back, or will
         self.touched_nodes: dict[int, None] = {}  # both in the order in which they were
@@ -133,6 +135,11 @@ class Floor:
             breaker.watts += added_watts * share
             if breaker.watts > breaker.alarm_watts:
                 breaker.look(at)
+        if self.ramps:
+            for breaker, _ in rack.carriers:
+                ramp = self.ramps.get(breaker.number)
+                if ramp is not None:
+                    ramp.note(at, breaker.watts)
         if rack.neighbours:
             self._blow(rack, at)
 

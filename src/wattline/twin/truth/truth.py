@@ -260,6 +260,10 @@ class Truth:
             trips=floor.trips,
         )
 
+    def worst_ramps(self) -> dict[int, float]:
+        """By supply that has a ramp, the most its load has risen by within a minute."""
+        return {number: ramp.finish() for number, ramp in self._floor.ramps.items()}
+
     def spent_by(self, site: str, at: float) -> tuple[float, float]:
         """Dollars and kilograms of a site by then; looking changes nothing, not even how sums are rounded."""
         return self._floor.sites[site].spent_by(at)
