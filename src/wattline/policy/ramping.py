@@ -98,7 +98,8 @@ class Ramps:
         draft = self._draft
         for job in Recent.of(draft).since(draft, draft.at - longest_seconds - 1.0):
             self._add_begun(job)
-        for flight in draft.flights.values():
+        flights = [flight for flight in draft.flights.values() if not flight.action.node]
+        for flight in flights:
             job, action = draft.job(flight.action.job), flight.action
             # What is on its way counts as if it began now, until it has.
             if action.kind in BEGINNINGS and action.place is not None and job.started_at is None:
