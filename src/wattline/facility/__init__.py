@@ -2,6 +2,7 @@
 
 from wattline.facility.devices import DEVICES, Device
 from wattline.facility.model import (
+    Cloud,
     CoolingKind,
     Facility,
     Link,
@@ -16,6 +17,7 @@ from wattline.facility.model import (
 
 __all__ = [
     "DEVICES",
+    "Cloud",
     "CoolingKind",
     "Device",
     "Facility",

@@ -81,7 +81,7 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
     if job.state is JobState.WAITING:
         return _explain_waiting(snapshot, policy, job)
     if job.state is JobState.PAUSED and not job.asked:
-        here = [job.place.site] if job.place else None
+        here = [job.place.site] if job.place and job.place.site not in snapshot.plant.clouds else None
         choice = choose_place(snapshot, policy, job.remainder, sites=here)
         return _explained(snapshot, policy, job, choice)
     claim = snapshot.claim(job_id)

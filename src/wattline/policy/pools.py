@@ -26,7 +26,7 @@ def pools_for(
     sites: Collection[str] | None = None,
     power_fraction: float = 1.0,
 ) -> Sequence[tuple[float, int]]:
-    """Pools that may take a job, cheapest first, with the least that an hour there scores."""
+    """Pools of our own that may take a job, cheapest first, with the least that an hour there scores."""
     weights, models = policy.weights, allowed_models(request, policy)
     found = _price_pools(
         plant,
@@ -53,6 +53,8 @@ def _price_pools(
     asked = JobRequest(job="", run="", gpus=gpus, peak_watts=peak_watts)
     found = []
     for pool, (site, device) in enumerate(plant.pools):
+        if site in plant.clouds:  # rented by `bursting` alone
+            continue
         if regions is not None and plant.sites[site].region not in regions:
             continue
         if gpus and (not device or (models is not None and device not in models)):

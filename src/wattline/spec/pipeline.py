@@ -26,6 +26,7 @@ from wattline.spec.nearest import listed, nearest
 from wattline.spec.preparation import Launch, Rehearsal, Runtime, Tokenizer, Variable
 from wattline.spec.quantities import (
     BitsPerSecond,
+    Bytes,
     Flag,
     Name,
     Number,
@@ -151,7 +152,8 @@ class Constraints(Document):
     bandwidth: Bandwidth = Bandwidth()
     residency: tuple[str, ...] = ()
     max_duration: Seconds | None = None
-    burst: Flag = False
+    burst: Flag = False  # it may go to a cloud region
+    brings_back: Bytes = 0.0  # from there, when it has ended
     on_isolation: Literal["continue", "stop"] = "stop"
 
 

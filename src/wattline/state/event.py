@@ -244,6 +244,19 @@ class Outlooked(Happening, frozen=True, kw_only=True):
     hours: tuple[OutlookHour, ...] = ()
 
 
+class NodeReclaimed(Happening, frozen=True, kw_only=True):
+    """A machine of a cloud is taken back: whoever is on it has so long to save and leave."""
+
+    node: str
+    notice_seconds: float = 0.0
+
+
+class NodeGivenBack(Happening, frozen=True, kw_only=True):
+    """A machine that was taken back may be rented again."""
+
+    node: str
+
+
 class Ticked(Happening, frozen=True, kw_only=True):
     """Time passed, and nothing else."""
 
@@ -268,5 +281,7 @@ Event = (
     | ExceptionAnswered
     | Forecasted
     | Outlooked
+    | NodeReclaimed
+    | NodeGivenBack
     | Ticked
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wattline.spec.ladder import Rung
-from wattline.spec.pipeline import Locality, Pipeline, Priority, Thermal
+from wattline.spec.pipeline import Locality, Phase, Pipeline, Priority, Thermal
 
 PRIORITY_RANK = {Priority.LOW: -10.0, Priority.NORMAL: 0.0, Priority.HIGH: 10.0, Priority.URGENT: 100.0}
 
@@ -39,12 +39,15 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replicate_to: tuple[str, ...] = ()
     restart_max: int = 2
     approved: bool = False
+    burst: bool = False  # it may go to a cloud
+    brings_back_bytes: float = 0.0  # what must come back from one when it has ended; 0: not told
+    saves_every_seconds: float = 0.0  # 0: not told
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What decides where it fits: two jobs of one shape fit or fail together, but for what is left of
         their teams' quotas."""
-        return (
+        shape = (
             self.scheduling_class,
             self.gpus,
             self.gpu_models,
@@ -58,6 +61,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             # Heat that takes longer than a cool job lasts does not matter to it.
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
         )
+        return (*shape, "burst") if self.burst else shape
 
 
 def job_id(run: str, phase: str) -> str:
@@ -101,4 +105,12 @@ def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobR
         replicate_to=phase.checkpoint.replicate_to if phase.checkpoint else (),
         restart_max=phase.restart.max,
         approved=approved,
+        burst=limits.burst,
+        brings_back_bytes=limits.brings_back,
+        saves_every_seconds=_saves_every_seconds(phase),
     )
+
+
+def _saves_every_seconds(phase: Phase) -> float:
+    every = phase.checkpoint.every if phase.checkpoint is not None else "auto"
+    return 0.0 if every == "auto" else every.seconds

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.state.account import NOTHING, promise_of
+from wattline.state.account import NOTHING
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.folding import end_job
 from wattline.state.job import Flight, Job, JobState, seconds_left
+from wattline.state.market import promise_at
 from wattline.state.tables import Tables
 
 replace = msgspec.structs.replace
@@ -47,7 +48,15 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
-    promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
+    promise = promise_at(
+        state.readings,
+        state.plant,
+        job.request,
+        action.place,
+        action.fraction,
+        seconds_left(job),
+        job.saved,
+    )
     job = replace(
         job,
         state=JobState.STARTING,

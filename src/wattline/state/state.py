@@ -32,6 +32,8 @@ class State(Tables):
             self.forget_reading(subject, quantity)
         for job_id in list(self.reservations):
             self.put_reservation(job_id, None)
+        for node in list(self.reclaims):
+            self.put_reclaim(node, None)
         self.build_on(facility)
         self.stuck.clear()
         self.derived.clear()

@@ -17,6 +17,7 @@ from wattline.state.event import Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException, standing_of
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
+from wattline.state.market import Reclaim
 from wattline.state.plant import Plant
 from wattline.state.request import PRIORITY_RANK
 from wattline.state.verdict import Verdict
@@ -44,6 +45,7 @@ class Tables:
         self.outlooks: dict[str, Outlooked] = {}  # the last of each site
         self.exceptions: dict[str, PolicyException] = {}
         self.reservations: dict[str, Reservation] = {}  # by job that waits
+        self.reclaims: dict[str, Reclaim] = {}  # the last word on each machine that was ever taken back
         # Indexes: derived from the above, never dumped.
         self.standing: dict[str, tuple[PolicyException, ...]] = {}  # by project, those approved
         self.waiting: dict[Shape, Queue] = {}
@@ -188,6 +190,13 @@ class Tables:
     def put_outlook(self, outlook: Outlooked) -> None:
         self.outlooks[outlook.site] = outlook
         self._unhashed["outlook", outlook.site] = outlook
+
+    def put_reclaim(self, node: str, reclaim: Reclaim | None) -> None:
+        if reclaim is None:
+            del self.reclaims[node]
+        else:
+            self.reclaims[node] = reclaim
+        self._unhashed["reclaim", node] = reclaim
 
     def put_forecast(self, forecast: Forecasted | None) -> None:
         self.forecast = forecast

@@ -94,6 +94,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_because: dict[str, int] = {}  # a rule → how many jobs it refused
     lines_refused: int = 0  # rows of the trace that could not be read as jobs
     trips: int = 0  # breakers that opened
+    egress_usd: float = 0.0  # what data cost that left sites
+    reclaims: int = 0  # machines of clouds that were taken back
+    late: int = 0  # jobs that completed after their deadline
     seed: int
     digest: str
     emulated: bool = True

@@ -17,14 +17,17 @@ from functools import partial
 from wattline.control import Decide, StepRecord, encode_step, step
 from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
+from wattline.policy.cloud import may_burst
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
-from wattline.state import Decision, Event, State
+from wattline.state import Decision, Event, JobRequest, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
 from wattline.twin.outlooking import Outlooker, OutlookingWorld
+from wattline.twin.renting import Renting
 from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
+from wattline.twin.spot_prices import Prices
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
@@ -53,6 +56,7 @@ class Setting:
     arrival_scale: float = 1.0
     faults: Sequence[Fault] = ()
     surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
+    spot_prices: Mapping[str, Prices] = field(default_factory=dict)  # of clouds; by lots where none is given
     rates: Rates | None = None
     overheads: Overheads = USUAL_OVERHEADS
     lines_refused: int = 0
@@ -109,8 +113,11 @@ class Glimpse:
 
 
 def metered(facility: Facility) -> Facility:
-    """The same facility with every meter there is: the twin has all of them."""
-    return replace(facility, sites=tuple(replace(site, telemetry="emulated") for site in facility.sites))
+    """The same facility with every meter there is: the twin has all of them, but for what is rented."""
+    sites = [
+        replace(site, telemetry="emulated") if site.cloud is None else site for site in facility.sites
+    ]
+    return replace(facility, sites=tuple(sites))
 
 
 def run(
@@ -144,7 +151,8 @@ def run(
         timeline=timeline,
         rates=setting.rates,
         overheads=setting.overheads,
-        would_wait=lambda request: request.shape in state.stuck,
+        would_wait=_would_wait(setting, state),
+        rents=Renting(plant, setting.seed, begins_at, setting.spot_prices) if plant.clouds else None,
     )
     journal = RunJournal(keep)
     with _uncollected():
@@ -160,9 +168,18 @@ def run(
     return Outcome(report, timeline)
 
 
+def _would_wait(setting: Setting, state: State) -> Callable[[JobRequest], bool]:
+    """Whether a newcomer is sure to wait: its shape is known to fit nowhere, and no cloud could take it."""
+    if not state.plant.clouds:
+        return lambda request: request.shape in state.stuck
+    return lambda request: request.shape in state.stuck and not may_burst(request, setting.policy)
+
+
 def _outlooking(setting: Setting, state: State) -> Callable[..., TwinWorld]:
     """A world that also tells what the hours ahead are expected to be."""
-    outlooker = Outlooker(setting.surroundings)
+    clouds = state.plant.clouds  # nobody waits for better hours of what is rented
+    halls = {site: around for site, around in setting.surroundings.items() if site not in clouds}
+    outlooker = Outlooker(halls)
     return partial(OutlookingWorld, outlooker=outlooker, state=state, policy=setting.policy)
 
 
@@ -211,7 +228,7 @@ def _drive(
         last_at = ends_at
         if not world.is_over:
             busy_at = world.now()
-        elif not tally.waiting or (decision.revisit_at is None and not world.truth.will_recover):
+        elif not tally.waiting or (decision.revisit_at is None and not world.will_recover):
             return
         else:
             last_at = min(ends_at, busy_at + _MOST_IDLE_SECONDS)
