@@ -117,7 +117,7 @@ def _go_through(
             continue
         if fairness is not None and job.remainder.shape in failed:
             continue
-        if _was_tried(draft, job.id, admission):
+        if job.state is not JobState.WAITING or _was_tried(draft, job.id, admission):  # or it went to a cloud
             _next_in(draft, policy, head, turns)
             continue
         head.pools = loosened.pools(job.request) if head.is_stuck else None

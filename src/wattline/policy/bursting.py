@@ -43,20 +43,38 @@ def burst_cheaper(draft: Snapshot, policy: Policy) -> Burst:
     if math.isinf(least_usd):
         return burst
     for job in _in_line(draft, policy):
-        own = own_score(draft, policy, job)
-        # What is paid for GPUs alone says for most that our own are cheaper.
-        hours = compared_hours(job.remainder)
-        if not job.bursts and policy.weights.cost * least_usd * job.request.gpus * hours >= own:
+        if job.id in draft.reservations:  # a place of our own is kept for it
             continue
-        found = offers(draft, policy, job.remainder, job.saved)
-        if job.bursts:
-            _begin(draft, policy, job, found, "a person said so", burst)
-            continue
-        cheaper = [terms for terms in found if terms.score(policy.weights) < own]
-        if cheaper:
-            why = "none of our own could take it" if math.isinf(own) else "costs less than our own"
-            _begin(draft, policy, job, cheaper, why, burst)
+        found, why = _better_offers(draft, policy, job, least_usd)
+        if found:
+            _begin(draft, policy, job, found, why, burst)
     return burst
+
+
+def _better_offers(draft: Snapshot, policy: Policy, job: Job, least_usd: float) -> tuple[list[Terms], str]:
+    """Regions that a job had better go to now, and why; none for most."""
+    own = own_score(draft, policy, job)
+    # What is paid for GPUs alone says for most that our own are cheaper.
+    paid = least_usd * job.request.gpus * compared_hours(job.remainder)
+    if not job.bursts and policy.weights.cost * paid >= own:
+        return [], ""
+    found = offers(draft, policy, job.remainder, job.saved)
+    if job.bursts:
+        return found, "a person said so"
+    why = "none of our own could take it" if math.isinf(own) else "costs less than our own"
+    return [terms for terms in found if terms.score(policy.weights) < own], why
+
+
+def choose_now(draft: Snapshot, policy: Policy, job: Job) -> Choice | None:
+    """Where in a cloud a job that waits would be put by the next decision; None: nowhere."""
+    least_usd = _least_usd(draft, policy)
+    if math.isinf(least_usd) or not may_burst(job.request, policy) or when_ready(job, policy) > draft.at:
+        return None
+    found, _ = _better_offers(draft, policy, job, least_usd)
+    if not found and latest_start(job, policy) <= draft.at < (job.request.deadline_at or 0.0):
+        found = offers(draft, policy, job.remainder, job.saved)
+    chosen = choose_burst(draft, policy, job, found) if found else None
+    return chosen[0] if chosen is not None else None
 
 
 def burst_late(draft: Snapshot, policy: Policy) -> Burst:

@@ -67,6 +67,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
             f"{market} {self.usd_per_gpu_hour:.2f} USD/GPU-h{chance}, egress {self.egress_bytes / 1e9:.3g} GB"
         )
 
+
 def may_burst(request: JobRequest, policy: Policy) -> bool:
     """Whether a job may go to a cloud at all: GPUs are what is rented."""
     jobs = policy.bursting.jobs

@@ -112,9 +112,7 @@ def judge_budget(
     job = snapshot.jobs.get(request.job)
     saved = job.saved if job is not None else None
     seconds = request.max_duration_seconds
-    promise = promise_at(
-        snapshot.readings, snapshot.plant, request, place, power_fraction, seconds, saved
-    )
+    promise = promise_at(snapshot.readings, snapshot.plant, request, place, power_fraction, seconds, saved)
     own = Usage() if job is None else job.promise
     committed = snapshot.account(request.project).committed_besides(own)
     verdicts = []

@@ -8,6 +8,7 @@ from functools import lru_cache
 from wattline.policy.permission import allowed_models, allowed_regions
 from wattline.spec.policy import Policy
 from wattline.state import JobRequest, Place, Plant, Snapshot, Usage, peak_watts_at, peak_watts_on, usage_of
+from wattline.state.market import egress_usd
 from wattline.units import SECONDS_PER_HOUR
 
 # Where a job set no end, places are compared over this long.
@@ -76,5 +77,4 @@ def most_used(request: JobRequest, place: Place, plant: Plant, power_fraction: f
 
 def transfer_usd(snapshot: Snapshot, from_site: str, to_site: str, size_bytes: float = 1e9) -> float:
     """What moving a checkpoint costs; a gigabyte where its size is not known yet."""
-    link = snapshot.plant.links.get(frozenset((from_site, to_site)))
-    return (link.usd_per_gigabyte if link else 0.0) * size_bytes / 1e9
+    return egress_usd(snapshot.plant, from_site, to_site, size_bytes)

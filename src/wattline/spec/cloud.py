@@ -1,4 +1,4 @@
-"""A site of kind cloud in `facility.yaml`: whose machines are they, what do they cost, and may they be taken back?"""
+"""A cloud region in `facility.yaml`: whose machines are they, what do they cost, may they be taken back?"""
 
 from __future__ import annotations
 

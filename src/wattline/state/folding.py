@@ -238,7 +238,8 @@ def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
     if flight is None:
         return
     if flight.action.kind not in _ADJUSTMENTS:  # the attempt itself answers; this says that it will
-        if flight.action.kind is not ActionKind.STOP and event.at > flight.issued_at:
+        # At once is in time too: whoever is asked again and says so at that very moment is at it.
+        if flight.action.kind is not ActionKind.STOP and event.at >= flight.issued_at:
             state.put_flight(event.action, Flight(flight.action, event.at))
         return
     state.put_flight(event.action, None)

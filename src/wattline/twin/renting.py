@@ -1,7 +1,7 @@
 """Renting: what do clouds tell, and which of their machines are taken back when?
 
-Each machine that somebody uses has a lot of its own: how long until it is taken back, by how many GPUs it has,
-and then until it is given back. Nobody pays for a machine that nobody uses, and nobody takes it back.
+Each machine that somebody uses has a lot of its own: how long until it is taken back, by how many GPUs it
+has, and then until it is given back. Nobody pays for a machine that nobody uses, and nobody takes it back.
 """
 
 from __future__ import annotations

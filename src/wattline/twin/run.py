@@ -114,9 +114,7 @@ class Glimpse:
 
 def metered(facility: Facility) -> Facility:
     """The same facility with every meter there is: the twin has all of them, but for what is rented."""
-    sites = [
-        replace(site, telemetry="emulated") if site.cloud is None else site for site in facility.sites
-    ]
+    sites = [replace(site, telemetry="emulated") if site.cloud is None else site for site in facility.sites]
     return replace(facility, sites=tuple(sites))
 
 

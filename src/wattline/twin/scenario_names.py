@@ -31,7 +31,6 @@ def _flaws(scenario: Scenario, facility: Facility) -> Iterator[Flaw]:
         if condition.site is not None and condition.site not in sites:
             yield _unknown(("conditions", number, "site"), "site", condition.site, sites, [], facility.name)
 
-
     clouds = [site.name for site in facility.sites if site.cloud is not None]
     for name in scenario.spot:
         if name not in clouds:

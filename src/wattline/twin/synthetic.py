@@ -72,7 +72,7 @@ def drive(arrivals: Iterable[Arrival], workload: Workload, seed: int) -> Iterato
 
 
 def _promised(arrival: Arrival, workload: Workload, lot: float) -> Arrival:
-    """With a deadline, and as long as a job may run: a tenth more than it takes undisturbed, or as it says."""
+    """With a deadline, and the longest a job may run: as it says, or a tenth more than it takes."""
     longest = arrival.request.max_duration_seconds or _LONGEST_TIMES * arrival.work_seconds
     times = _between(workload.deadlines, lot, 0.0)
     deadline_at = arrival.at + times * arrival.work_seconds if workload.deadlines else None
@@ -81,6 +81,9 @@ def _promised(arrival: Arrival, workload: Workload, lot: float) -> Arrival:
         deadline_at=deadline_at,
         max_duration_seconds=longest if workload.deadlines else arrival.request.max_duration_seconds,
         burst=workload.burst,
+        brings_back_bytes=arrival.saved_bytes
+        if workload.burst
+        else 0.0,  # what it made is its last checkpoint
     )
     return msgspec.structs.replace(arrival, request=request)
 
