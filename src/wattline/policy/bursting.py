@@ -71,7 +71,7 @@ def choose_now(draft: Snapshot, policy: Policy, job: Job) -> Choice | None:
     if math.isinf(least_usd) or not may_burst(job.request, policy) or when_ready(job, policy) > draft.at:
         return None
     found, _ = _better_offers(draft, policy, job, least_usd)
-    if not found and latest_start(job, policy) <= draft.at < (job.request.deadline_at or 0.0):
+    if not found and latest_start(job, policy) <= draft.at and _is_worth_renting(job, draft.at):
         found = offers(draft, policy, job.remainder, job.saved)
     chosen = choose_burst(draft, policy, job, found) if found else None
     return chosen[0] if chosen is not None else None
@@ -89,7 +89,7 @@ def burst_late(draft: Snapshot, policy: Policy) -> Burst:
                 burst.looks.append(starts_by)
             break
         job = draft.job(job_id)
-        if job.request.deadline_at is None or draft.at >= job.request.deadline_at:
+        if not _is_worth_renting(job, draft.at):
             continue
         found = offers(draft, policy, job.remainder, job.saved)
         _begin(draft, policy, job, found, "it would miss its deadline", burst)
@@ -111,6 +111,17 @@ def latest_start(job: Job, policy: Policy) -> float:
     if deadline_at is None or seconds is None:
         return math.inf
     return deadline_at - seconds - policy.bursting.margin
+
+
+def _is_worth_renting(job: Job, at: float) -> bool:
+    """Whether a job may still be in time: who is too late by now would only take a machine from others.
+
+    One that has done a part of its work may be quicker than it says; so may one whose longest never fitted.
+    """
+    deadline_at, seconds = job.request.deadline_at, job.remainder.max_duration_seconds
+    if deadline_at is None or seconds is None or at >= deadline_at:
+        return False
+    return at + seconds <= deadline_at or bool(job.past) or job.submitted_at + seconds > deadline_at
 
 
 def own_score(draft: Snapshot, policy: Policy, job: Job) -> float:
