@@ -61,7 +61,11 @@ def test_what_a_cloud_says_it_costs_now_is_what_counts() -> None:
 
 
 def test_egress_and_reclaims_may_make_a_cheap_cloud_dear() -> None:
-    for terms in ({"usd_per_gigabyte_out": 5.0}, {"reclaims_per_gpu_hour": 2.0, "notice_seconds": 0.0}):
+    dear: tuple[dict[str, Any], ...] = (
+        {"usd_per_gigabyte_out": 5.0},
+        {"reclaims_per_gpu_hour": 2.0, "notice_seconds": 0.0},
+    )
+    for terms in dear:
         hall = a_hall(usd_per_gpu_hour=0.9, **terms)
         hall.submit(a_burst(saves_every_seconds=HOUR))
         assert sites(hall.decide()) == {"late/train": "zurich"}, terms

@@ -20,9 +20,9 @@ _MOST_TRIES = 3
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """Heed people, ask again what was not answered, leave what is taken back, enforce rules, relieve pressure,
-    share power, shift, bring back, admit: in this order. Who is better off in a cloud goes there before our
-    own halls are filled, who would come too late in them after it.
+    """Heed people, ask again what was not answered, leave what is taken back, enforce rules, relieve
+    pressure, share power, shift, bring back, admit: in this order. Who is better off in a cloud goes there
+    before our own halls are filled, who would come too late in them after it.
 
     Relief comes before admission so that nothing starts on headroom that is about to be needed.
     """
