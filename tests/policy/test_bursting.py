@@ -241,3 +241,13 @@ def test_a_job_whose_longest_never_fitted_its_deadline_goes_at_once() -> None:
     hall = filled()
     hall.submit(a_burst(max_duration_seconds=5 * HOUR, deadline_at=hall.at + HOUR))
     assert sites(hall.decide()) == {"late/train": "cloud"}
+
+
+def test_a_region_that_a_team_can_pay_is_found_behind_one_that_it_cannot() -> None:
+    """What is cheapest by the weights may cost more money: budgets are asked of each region."""
+    policy = a_policy(teams={"nlp": {"quota": {"usd": 40}}}, weights={"cost": 0, "carbon": 1})
+    clean = a_cloud("clean", usd_per_gpu_hour=9.0)
+    links = [LINK, a_link(("zurich", "clean"), usd_per_gigabyte=0.0)]
+    hall = a_world(a_site(nodes=1, gpus=4), clean, a_cloud(), links=links, policy=policy)
+    hall.submit(a_burst())
+    assert sites(hall.decide()) == {"late/train": "cloud"}

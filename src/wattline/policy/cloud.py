@@ -10,7 +10,7 @@ import math
 
 import msgspec
 
-from wattline.policy.permission import allowed_models, allowed_regions
+from wattline.policy.permission import allowed_models, allowed_regions, judge_budget
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.pools import compared_hours, most_used
 from wattline.policy.price import RESTART_SECONDS
@@ -104,6 +104,8 @@ def choose_cloud(
     Its verdicts name the numbers: what the provider takes care of is not among them.
     """
     hours = compared_hours(request)
+    if request.project in policy.teams:  # said once, not of each machine
+        found = [terms for terms in found if _can_pay(snapshot, policy, request, terms)]
     pools = [(terms.score(policy.weights) / hours, terms.pool) for terms in found]
     choice = choose_place(snapshot, policy, request, pools=pools, explain=False)
     if choice.place is None:
@@ -111,6 +113,14 @@ def choose_cloud(
     terms = next(each for each in found if each.site == choice.place.site)
     verdicts = [each for each in choice.verdicts if not each.rule.startswith(_NOT_OURS)]
     return Choice(choice.place, (*judge_terms(terms, request), *verdicts)), terms
+
+
+def _can_pay(snapshot: Snapshot, policy: Policy, request: JobRequest, terms: Terms) -> bool:
+    """Whether a job's team has enough left for a region, wherever in it the job would run."""
+    plant = snapshot.plant
+    first = plant.spots[plant.bays[plant.bays_of_pool[terms.pool][0]].first].node
+    place = Place(terms.site, ((first.name, request.gpus),))
+    return all(verdict.allows for verdict in judge_budget(snapshot, request, place, 1.0, policy))
 
 
 def judge_terms(terms: Terms, request: JobRequest, say: str = "") -> tuple[Verdict, ...]:
