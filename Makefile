@@ -55,6 +55,7 @@ bench-sharing: $(VENV)/.ready-dev  ## teams, power, carbon, ETAs, placement agai
 	$(BIN)/python -m bench.fairness
 	$(BIN)/python -m bench.power_sharing
 	$(BIN)/python -m bench.carbon
+	$(BIN)/python -m bench.cloud_burst
 	$(BIN)/python -m bench.eta
 	$(BIN)/python -m bench.exact_placement
 	$(BIN)/python -m bench.large_decisions

@@ -7,9 +7,11 @@ Numbers are round on purpose: a GPU draws 400 W at its limit and nothing when id
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from wattline.facility import (
+    Cloud,
     CoolingKind,
     Device,
     Facility,
@@ -155,7 +157,35 @@ def a_site(
     )
 
 
-def a_link(between: tuple[str, str], *, checkpoint_bits_per_second: float = 1e9) -> Link:
+def a_cloud(
+    name: str = "cloud",
+    *,
+    machines: int = 2,
+    gpus: int = 8,
+    cpus: int = 64,
+    usd_per_gpu_hour: float = 3.0,
+    region: str = "eu",
+    device: Device | None = None,
+    **terms: Any,
+) -> Site:
+    """A region of rented machines: 3 USD for a GPU-hour, nothing for what leaves it, nothing taken back."""
+    there = a_site(
+        name,
+        nodes=machines,
+        gpus=gpus,
+        cpus=cpus,
+        region=region,
+        device=replace(device or a_device(), usd_per_hour=usd_per_gpu_hour),
+        usd_per_kwh=0.0,
+        telemetry="none",
+    )
+    cloud = Cloud(max_gpus=machines * gpus, usd_per_gpu_hour=usd_per_gpu_hour, **terms)
+    return replace(there, cloud=cloud)
+
+
+def a_link(
+    between: tuple[str, str], *, checkpoint_bits_per_second: float = 1e9, usd_per_gigabyte: float = 0.02
+) -> Link:
     """Half of it is for checkpoints."""
     return Link(
         name="-".join(between),
@@ -163,7 +193,7 @@ def a_link(between: tuple[str, str], *, checkpoint_bits_per_second: float = 1e9)
         bits_per_second=2 * checkpoint_bits_per_second,
         latency_seconds=0.01,
         shares={TrafficClass.CHECKPOINT: 0.5, TrafficClass.CONTROL: 0.5},
-        usd_per_gigabyte=0.02,
+        usd_per_gigabyte=usd_per_gigabyte,
     )
 
 
@@ -310,8 +340,8 @@ def assert_ledger_is_true(state: State) -> None:
     assert all(0 <= left <= 1000 * spot.node.cpus for left, spot in zip(millicpus, plant.spots, strict=True))
     for pool in range(len(plant.pools)):
         assert ledger.free_in_pool[pool] == sum(
-            left
-            for node, (left, spot) in enumerate(zip(free, plant.spots, strict=True))
+            free[node]
+            for node, spot in enumerate(plant.spots)
             if spot.pool == pool and node not in ledger.down
         )
         for left in range(plant.biggest_of_pool[pool] + 1):

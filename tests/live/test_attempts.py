@@ -12,6 +12,7 @@ from wattline import engines
 from wattline.engines import Launch, LocalEngine, Result
 from wattline.live import Home, Meters
 from wattline.live.attempts import Attempts
+from wattline.live.clouds import CloudFiles
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
 from wattline.state import AttemptEnded, CheckpointSaved, Event, Progressed, RunSubmitted, requests_of
@@ -54,6 +55,7 @@ class Begun:
             state=self.hall.state,
             meters=Meters(EmulatedFacility(facility, (), 0, 1000.0), self.engine),
             goods=KeptGoods(objects),
+            clouds=CloudFiles(self.home, self.hall.state),
         )
         directory = self.home.attempt("r1", "train", 1)
         launch = Launch(

@@ -15,10 +15,11 @@ from wattline.spec import (
     shipped_policies,
 )
 
-NAMES = ("lab", "philly-800", "three-sites")
+HALLS = ("lab", "philly-800", "three-sites")
+NAMES = ("lab", "philly-800", "three-sites-and-cloud", "three-sites")
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=HALLS)
 def facility(request: pytest.FixtureRequest) -> Facility:
     return read_facility(request.param)
 
@@ -149,7 +150,7 @@ def test_a_bare_name_that_does_not_ship_is_told_the_nearest() -> None:
     assert raised.value.hint == "did you mean 'lab'?"
     with pytest.raises(UnavailableError) as raised:
         find_facility("nothing-like-it")
-    assert raised.value.hint == "name a file, or one of lab, philly-800, three-sites"
+    assert raised.value.hint == "name a file, or one of lab, philly-800, three-sites-and-cloud, three-sites"
 
 
 def test_a_path_is_taken_as_it_is() -> None:

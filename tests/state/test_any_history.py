@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from building import (
     MONDAY,
     Hall,
+    a_cloud,
     a_facility,
     a_job,
     a_ladder,
@@ -46,7 +47,9 @@ from wattline.state import (
     JobRequest,
     JobState,
     Measured,
+    NodeGivenBack,
     NodeMode,
+    NodeReclaimed,
     NodeSlept,
     NodeWoke,
     Progressed,
@@ -66,6 +69,8 @@ _SITES = (
            redundant=True, loop_watts=5000.0, telemetry="emulated", storage_bytes_per_second=3e8),
     a_site("oslo", nodes=2, gpus=4, cpus=8, rack_cap_watts=3000.0, region="no", usd_per_kwh=0.05,
            other_watts=200.0, sleep=Sleep(wake_seconds=30.0, asleep=0.1)),
+    a_cloud("cloud", machines=2, gpus=4, cpus=8, usd_per_gpu_hour=1.1, usd_per_gigabyte_out=0.1,
+            reclaims_per_gpu_hour=0.01, notice_seconds=30.0),
 )  # fmt: skip
 # Oslo takes more load only by and by, and minds work in step.
 _OSLO = replace(
@@ -74,7 +79,8 @@ _OSLO = replace(
         replace(one, ramp_watts_per_minute=2000.0, swing_watts=1500.0) for one in _SITES[1].supplies
     ),
 )
-FACILITY = a_facility(_SITES[0], _OSLO, links=[a_link(("zurich", "oslo"))])
+_LINKS = [a_link(("zurich", "oslo")), a_link(("zurich", "cloud"), usd_per_gigabyte=0.0)]
+FACILITY = a_facility(_SITES[0], _OSLO, _SITES[2], links=_LINKS)
 POLICY = a_policy(
     thresholds={"settle": "5s", "clear_for": "20s", "acknowledge_within": "15s", "restart_backoff": "8s"},
     classes={"urgent": {"priority": 50}, "short": {"max_duration": "10h"}},
@@ -99,10 +105,11 @@ _SUBJECTS = (
     ("zurich/r1-n1/gpu1", "gpu_celsius", 100.0), ("oslo/r1-n2/gpu0", "gpu_watts", 400.0),
     ("zurich-oslo:checkpoint", "cap_bits_per_second", 1e9), ("nowhere/r9", "rack_watts", 5.0),
     ("zurich/loop", "coolant_celsius", 90.0), ("zurich/r2", "rack_watts", 2000.0),
+    ("cloud", "usd_per_gpu_hour", 3.0), ("cloud/r1-n1", "node_up", 1.0), ("zurich/r1-n2", "node_up", 1.0),
 )  # fmt: skip
 _WAITS = (0.0, 1.0, 4.0, 9.0, 35.0, 130.0, 400_000.0)
 _SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)
-_WORDS = ("pause", "resume", "cancel", "dance")
+_WORDS = ("pause", "resume", "cancel", "dance", "burst")
 
 
 def _request(run: str, phase: str, first: int, second: int, after: tuple[str, ...]) -> JobRequest:
@@ -122,6 +129,9 @@ def _request(run: str, phase: str, first: int, second: int, after: tuple[str, ..
         restart_max=second % 3,
         after=after,
         communicating_watts=100.0 if second % 4 == 1 else None,
+        burst=second % 3 == 1,
+        deadline_at=MONDAY + 3600.0 * (1 + second % 7) if second % 3 == 1 else None,
+        brings_back_bytes=float(first % 3) * 1e9,
     )
 
 
@@ -263,13 +273,21 @@ class History:
         starts = tuple(Expected(job, at + second, late) for job in self.hall.state.jobs)
         return Forecasted(at=at, starts=starts, samples=second, horizon_seconds=600.0)
 
+    def _reclaim(self, first: int, second: int) -> Event:
+        """A machine, or one that nobody has, is taken back or given back; now and then that is old news."""
+        at = self.hall.at - (20.0 if second % 7 == 6 else 0.0)
+        node = ("cloud/r1-n1", "cloud/r1-n2", "oslo/r1-n1", "nowhere/n1")[first % 4]
+        if second % 3 == 0:
+            return NodeGivenBack(at=at, node=node)
+        return NodeReclaimed(at=at, node=node, notice_seconds=float(second))
+
     def _again(self, first: int, _second: int) -> Event | None:
         """Something that was told already is told again, however late."""
         return self.told[first % len(self.told)] if self.told else None
 
 
 _KINDS = ("submit", "submit", "answer", "answer", "answer", "answer", "end", "progress", "read", "meter",
-          "meter", "meter", "ask", "wait", "wait", "again", "forecast")  # fmt: skip
+          "meter", "meter", "ask", "wait", "wait", "again", "forecast", "reclaim")  # fmt: skip
 moves = st.lists(
     st.tuples(st.sampled_from(_KINDS), st.integers(0, 39), st.integers(0, 39), st.booleans()),
     min_size=10,

@@ -118,3 +118,22 @@ def test_a_transfer_goes_on_at_the_new_rate_when_its_link_changes(left: float, a
     fraction[link.name] = left
     transfers.change(50.0)
     assert transfers.next_end_at() == pytest.approx(arrives_at)
+
+
+def test_a_job_that_moves_over_a_link_with_a_price_pays_for_its_checkpoint() -> None:
+    hall = Hall()
+    hall.ask(ActionKind.START, 1, ZURICH)
+    hall.until(3600.0)
+    hall.ask(ActionKind.PAUSE, 1)
+    hall.until(3611.0)
+    hall.ask(ActionKind.MIGRATE, 2, FRANKFURT)
+    hall.until(4600.0)
+    hall.ask(ActionKind.STOP, 2)
+    hall.until(4601.0)
+    _, moved = [event for event in hall.told if isinstance(event, AttemptEnded)]
+    site = read_facility("lab").sites[1]
+    device = site.racks[0].nodes[0].device
+    assert device is not None
+    gpus_and_energy = moved.usage.gpu_hours * device.usd_per_hour + moved.usage.kwh * site.usd_per_kwh
+    assert moved.usage.usd == pytest.approx(gpus_and_energy + 64.0 * 0.02)  # 8 GB for each of 8 GPUs
+    assert hall.world.tally.egress_usd == pytest.approx(64.0 * 0.02)

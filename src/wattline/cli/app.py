@@ -278,6 +278,14 @@ def explain(
     raise typer.Exit(explain_job(job, as_json=output is Output.JSON))
 
 
+@app.command(epilog="Example: wattline burst train")
+def burst(job: JobArgument = None, output: OutputOption = Output.TEXT) -> None:
+    """Let a job that waits go to a cloud region now, at its price of now."""
+    from wattline.cli.command_burst import burst_jobs
+
+    raise typer.Exit(burst_jobs(job, as_json=output is Output.JSON))
+
+
 @app.command(epilog="Example: wattline logs train --follow")
 def logs(
     job: JobArgument = None,

@@ -159,7 +159,7 @@ def scenario(
         typer.Argument(
             metavar="NAME|PATH",
             help="A scenario document, or one that ships: burst, feed-loss, grid-event, heatwave, "
-            "pump-trip, site-loss, wan-brownout.",
+            "pump-trip, site-loss, spot-reclaim, wan-brownout.",
         ),
     ],
     facility: Annotated[str | None, typer.Option(help="Instead of the scenario's own.")] = None,

@@ -59,7 +59,7 @@ def _describe_folder(folder: Path, *, script: str | None, force: bool, as_json: 
     facility = parse_document(texts[_FACILITY].encode(), FacilityDocument, file=_FACILITY)
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())
-    emulated = any(site.telemetry.source == "emulated" for site in facility.sites.values())
+    emulated = any(site.telemetry.source == "emulated" for site in facility.halls.values())
     next_command = f"wattline run --facility {_FACILITY}"
     if as_json:
         print_json(

@@ -99,7 +99,8 @@ def print_played(played: Played) -> None:
     table.add_column("", no_wrap=True)
     for each in reports:
         table.add_column(one_line(plain(each.policy), _WIDEST_POLICY), justify="right", no_wrap=True)
-    for rows in zip(*map(_figures, reports), strict=True):
+    with_clouds = any(one.reclaims or one.egress_usd or one.late for one in reports)
+    for rows in zip(*[_figures(one, with_clouds=with_clouds) for one in reports], strict=True):
         table.add_row(rows[0][0], *(value for _, value in rows))
     console.print(table)
     console.print()
@@ -115,7 +116,7 @@ def print_played(played: Played) -> None:
     console.print(plain(f"seed {report.seed}, digest {report.digest}"), style="dim", soft_wrap=True)
 
 
-def _figures(report: Report) -> Iterator[tuple[str, str]]:
+def _figures(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, str]]:
     lost = report.lost_gpu_hours
     yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
     yield "lost GPU-hours", say_gpu_hours(lost.total)
@@ -131,6 +132,10 @@ def _figures(report: Report) -> Iterator[tuple[str, str]]:
     yield "peak", say_power(report.peak_kw)
     yield "preemptions", say_count(report.preemptions)
     yield "migrations", say_count(report.migrations)
+    if with_clouds:
+        yield "machines taken back", say_count(report.reclaims)
+        yield "ended after their deadline", say_count(report.late)
+        yield "cost of egress", say_money(report.egress_usd)
     yield "energy", say_energy(report.energy_kwh)
     yield "cost with GPU time", say_money(report.cost_usd)
     yield "carbon", say_mass(report.carbon_kg)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from wattline.cli.finding import open_if_any
 from wattline.cli.printing import iso
@@ -112,6 +112,7 @@ def _site(facts: Facts, site: Site) -> dict[str, object]:
             "capacity_bytes": site.storage.capacity_bytes,
         },
         "racks": [_rack(facts, rack) for rack in site.racks],
+        "cloud": None if site.cloud is None else asdict(site.cloud),
     }
 
 

@@ -40,7 +40,7 @@ def review_facility(facility: Facility) -> Review:
     return Review(
         facility=facility.name,
         gpus=facility.gpus,
-        sites=tuple(_review(site, plant) for site in facility.sites),
+        sites=tuple(_review(site, plant) for site in facility.sites if site.cloud is None),
         warnings=tuple(_warnings(facility, plant)),
     )
 
@@ -75,6 +75,8 @@ def _worst_ratio(site: Site, plant: Plant, kind: ResourceKind) -> float:
 def _warnings(facility: Facility, plant: Plant) -> Iterator[str]:
     linked = {site for link in facility.links for site in link.between}
     for site in facility.sites:
+        if site.cloud is not None:  # what is rented promises no more than it has
+            continue
         yield from _power_warnings(site, plant)
         yield from _loop_warnings(site, plant)
         if len(facility.sites) > 1 and site.name not in linked:

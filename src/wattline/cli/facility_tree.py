@@ -61,6 +61,11 @@ class _Branch:
 
     def grow(self, root: Tree) -> None:
         branch = root.add(_site_line(self._site))
+        if self._site.cloud is not None:  # what the provider takes care of is nobody's here
+            for rack in self._site.racks:
+                for nodes in fold(rack.nodes, None if self._unfold else self._node_likeness):
+                    branch.add(self._node_line(nodes, [rack]))
+            return
         for feed in (supply for supply in self._site.supplies if supply.parent is None):
             self._add_supply(branch, feed)
         for loop in self._site.loops:
@@ -140,6 +145,14 @@ def _site_line(site: Site) -> Text:
     note = (
         f"{site.region}, PUE {site.pue:.3g}, {site.usd_per_kwh:g} USD/kWh, {site.grams_co2_per_kwh:g} g/kWh"
     )
+    if site.cloud is not None:
+        cloud = site.cloud
+        note = (
+            f"{site.region}, up to {cloud.max_gpus} GPUs at {cloud.usd_per_gpu_hour:g} USD/h each, "
+            f"{cloud.reclaims_per_gpu_hour:g} reclaims an hour and GPU, "
+            f"{cloud.usd_per_gigabyte_out:g} USD/GB out"
+        )
+        return Text.assemble((site.name, "bold"), (f"  {note}", "dim"), ("  rented", "cyan"))
     line = Text.assemble((site.name, "bold"), (f"  {note}", "dim"))
     return line.append(f"  {site.telemetry}", style="yellow" if site.telemetry == "emulated" else "green")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from wattline.cli.session import Session
-from wattline.state import Decision, ExceptionAnswered, ExceptionAsked, Released
+from wattline.state import Asked, Decision, ExceptionAnswered, ExceptionAsked, Released
 from wattline.store.steps import StepJournal
 
 
-def tell(session: Session, event: Released | ExceptionAsked | ExceptionAnswered) -> bool:
+def tell(session: Session, event: Asked | Released | ExceptionAsked | ExceptionAnswered) -> bool:
     """Hand an event over and, while nobody else writes, journal it here; False: the writer will.
 
     The step takes in all that waits in the inbox and decides nothing: whoever conducts next does that.

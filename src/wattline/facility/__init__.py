@@ -2,6 +2,7 @@
 
 from wattline.facility.devices import DEVICES, Device
 from wattline.facility.model import (
+    Cloud,
     CoolingKind,
     Facility,
     Link,
@@ -18,6 +19,7 @@ from wattline.facility.model import (
 
 __all__ = [
     "DEVICES",
+    "Cloud",
     "CoolingKind",
     "Device",
     "Facility",

@@ -132,8 +132,23 @@ class Starts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """Machines of somebody else's, rented by the GPU-hour: nothing there is ours to measure or to cool."""
+
+    max_gpus: int  # the most that is rented at once
+    usd_per_gpu_hour: float  # power and cooling included; until its market says another price
+    most_usd_per_gpu_hour: float | None = None  # what the same machines cost on demand
+    usd_per_gigabyte_out: float = 0.0
+    reclaims_per_gpu_hour: float = 0.0  # how often a machine is taken back, for each GPU of it
+    notice_seconds: float = 0.0  # between the word that it is, and its end
+    back_seconds: float = 3600.0  # in the twin: until it is given back, on average
+    varies_fraction: float = 0.0  # in the twin: how far its price strays from hour to hour
+    price_series: str = ""  # a file of hourly prices, relative to the facility's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One hall, or a few that share a feed, a tariff and a grid."""
+    """One hall, or a few that share a feed, a tariff and a grid; or a region of a cloud."""
 
     name: str
     region: str  # what residency rules speak of: eu, us, …
@@ -154,6 +169,7 @@ class Site:
     weather_series: str = ""
     sleep: Sleep | None = None  # None: nobody can send its nodes to sleep
     starts: Starts = Starts()
+    cloud: Cloud | None = None  # then its feeds, loops and racks stand for what the provider takes care of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +195,9 @@ class Facility:
 
     @property
     def gpus(self) -> int:
-        return sum(node.gpus for site in self.sites for rack in site.racks for node in rack.nodes)
+        """Of our own: what may be rented is not among them."""
+        halls = [site for site in self.sites if site.cloud is None]
+        return sum(node.gpus for site in halls for rack in site.racks for node in rack.nodes)
 
     @property
     def emulated(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from wattline import engines
 from wattline.engines import Launch, Result
 from wattline.errors import WattlineError
+from wattline.live.clouds import CloudFiles
 from wattline.live.endings import ending_of, say_of
 from wattline.live.hearing import read_digest, read_number, read_whole, read_words
 from wattline.live.home import Home
@@ -29,6 +30,7 @@ from wattline.state import (
     Usage,
     usage_of,
 )
+from wattline.state.market import brought_back_bytes, egress_usd, leaving_usd
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 # The state hears of progress this often; the attempt's own file has every step.
@@ -46,6 +48,7 @@ class _Running:
     phase: str
     place: Place
     launch: Launch
+    moved_usd: float = 0.0  # what it cost to bring its checkpoint here
     told_at: float = -math.inf
     saved_at: float = -math.inf
     heard_at: float = -math.inf
@@ -54,8 +57,9 @@ class _Running:
 class Attempts:
     """What runs here now, and how each engine event reads as a fact about a job."""
 
-    def __init__(self, *, home: Home, state: State, meters: Meters, goods: Goods) -> None:
+    def __init__(self, *, home: Home, state: State, meters: Meters, goods: Goods, clouds: CloudFiles) -> None:
         self._home = home
+        self._clouds = clouds
         self._state = state
         self._meters = meters
         self._goods = goods
@@ -64,9 +68,12 @@ class Attempts:
     def begin(self, action: Action, launch: Launch) -> None:
         """An attempt was started: what its GPUs draw, emulated or metered, is counted from now on."""
         assert action.place is not None
-        request = self._state.jobs[action.job].request
+        job = self._state.jobs[action.job]
+        request, saved = job.request, job.saved
+        size_bytes = saved.size_bytes if saved is not None else 0
+        moved_usd = egress_usd(self._state.plant, action.from_site, action.place.site, size_bytes)
         self._running[launch.attempt] = _Running(
-            action.job, action.attempt, request.phase, action.place, launch
+            action.job, action.attempt, request.phase, action.place, launch, moved_usd
         )
         nodes = dict(action.place.nodes)
         telemetry = self._state.plant.sites[action.place.site].telemetry
@@ -105,7 +112,7 @@ class Attempts:
         job_id, _, number = attempt.rpartition("/")
         job = self._state.jobs[job_id]
         joules = self._meters.detach(attempt)
-        self._running.pop(attempt, None)
+        running = self._running.pop(attempt, None)
         folder = self._home.attempt(job.request.run, job.request.phase, int(number))
         pipeline = self._goods.source(self._state.runs[job.request.run].documents).pipeline
         signals = pipeline.phases[job.request.phase].signals
@@ -117,6 +124,14 @@ class Attempts:
             recovered=recovered,
         )
         usage = self._usage(job.place, job.request.gpus, result, joules or read_meter(folder))
+        usd = running.moved_usd if running is not None else 0.0
+        plant, place = self._state.plant, job.place
+        if place is not None and place.site in plant.clouds:
+            mean_usd = self._clouds.mean_usd(place.site, now - result.wall_seconds, now)
+            usd += usage.gpu_hours * mean_usd - usage.usd
+            if ending is Ending.SUCCEEDED:
+                usd += leaving_usd(plant, place.site, brought_back_bytes(job.request, job.saved))
+        usage = usage.plus(Usage(usd=usd))
 
         def gather() -> Event:
             say, outputs = say_of(result), ""

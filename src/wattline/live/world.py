@@ -12,6 +12,7 @@ from wattline.engines import Engine, Launch
 from wattline.errors import WattlineError
 from wattline.facility import TrafficClass
 from wattline.live.attempts import Attempts
+from wattline.live.clouds import CloudFiles
 from wattline.live.home import Home
 from wattline.live.launching import attempt_name, prepare
 from wattline.live.meters import Meters
@@ -58,7 +59,8 @@ class LiveWorld:
         self._meters = meters
         self._goods = goods
         self._requests = requests
-        self._attempts = Attempts(home=home, state=state, meters=meters, goods=goods)
+        self._clouds = CloudFiles(home, state)
+        self._attempts = Attempts(home=home, state=state, meters=meters, goods=goods, clouds=self._clouds)
         # Monotonic, and never before what the journal has seen: the wall clock may jump, time may not.
         self._offset = max(time.time(), state.at) - time.monotonic()
         self._queue: list[Event] = []
@@ -87,6 +89,7 @@ class LiveWorld:
         found += self._gathered(now)
         found += self._meters.read(now)
         found += self._sleepers.poll(now)
+        found += self._clouds.poll(now)
         found += self._queue
         self._queue.clear()
         for told in found:

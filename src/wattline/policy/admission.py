@@ -120,7 +120,8 @@ def _go_through(
             continue
         if fairness is not None and head.line.shape in failed:
             continue
-        if _was_tried(draft, job.id, admission):
+        # Who has a place reserved was tried, and who went to a cloud waits no longer.
+        if job.state is not JobState.WAITING or _was_tried(draft, job.id, admission):
             turns.put_back(head)
             continue
         head.pools = loosened.pools(job.request) if head.is_stuck else None

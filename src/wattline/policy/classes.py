@@ -22,7 +22,8 @@ def judge_class(draft: Snapshot, policy: Policy, request: JobRequest) -> list[Ve
     }
     most = max(kept, key=lambda other: kept[other], default="")
     if most and kept[most]:
-        free = sum([draft.free_in(pool) for pool in range(len(draft.plant.pools))])
+        pools, clouds = draft.plant.pools, draft.plant.clouds
+        free = sum([draft.free_in(pool) for pool, (site, _) in enumerate(pools) if site not in clouds])
         free += sum([draft.plant.spots[node].node.gpus for node in draft.resting.modes[NodeMode.ASLEEP]])
         verdicts.append(_judge("class.kept_free", most, request.gpus, free - sum(kept.values())))
     return verdicts

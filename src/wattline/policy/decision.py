@@ -5,10 +5,12 @@ from __future__ import annotations
 from wattline.policy.admission import admit
 from wattline.policy.appetite import LATE_SECONDS
 from wattline.policy.attention import next_unread_at
+from wattline.policy.bursting import NOTHING_BURST, burst_cheaper, burst_late
 from wattline.policy.enforcing import NOTHING_ENFORCED, enforce
 from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
+from wattline.policy.reclaiming import NOTHING_LEFT, leave_reclaimed
 from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
@@ -20,8 +22,9 @@ _MOST_TRIES = 3
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """Heed people, ask again what was not answered, enforce rules, relieve pressure, share power, shift,
-    bring back, admit, scale: in this order.
+    """Heed people, ask again what was not answered, leave what is taken back, enforce rules, relieve
+    pressure, share power, shift, bring back, admit, scale: in this order. Who is better off in a cloud goes
+    there before our own halls are filled, who would come too late in them after it.
 
     Relief comes before admission so that nothing starts on headroom that is about to be needed.
     """
@@ -29,6 +32,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     draft = snapshot.copy()
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
+    left = leave_reclaimed(draft, policy) if draft.reclaims else NOTHING_LEFT
     enforced = enforce(draft, policy) if policy.enforces else NOTHING_ENFORCED
     stagger = stagger_of(draft, policy)
     response = respond(draft, policy, stagger.lift if stagger is not None else None)
@@ -39,31 +43,42 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         response.actions += stagger.raise_soft()
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
     recalled = recall(draft, policy, stagger)
+    cheaper = burst_cheaper(draft, policy) if draft.plant.clouds else NOTHING_BURST
     admission = admit(draft, policy, shared.opened, shifted.shift, stagger)
+    late = NOTHING_BURST
+    if draft.plant.clouds:
+        late = burst_late(draft, policy)
+        gone = {action.job for action in late.actions}  # what was said of their waiting is void
+        admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
+        admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
     scaled = NOTHING_SCALED
     if policy.scaling is not None:
         told = (*recalled.verdicts, *admission.verdicts)
         scaled = scale(draft, policy, (*recalled.actions, *admission.actions), told, shifted.shift)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
-    looks += (*shifted.looks, *recalled.looks, *admission.looks, *scaled.looks)
+    looks += (*left.looks, *shifted.looks, *recalled.looks, *admission.looks, *late.looks, *scaled.looks)
     if stagger is not None:
         looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
-    actions = (*heeded, *repeated, *enforced.actions, *response.actions, *shared.actions)
-    actions += (*shifted.actions, *recalled.actions, *admission.actions, *scaled.actions)
+    actions = (*heeded, *repeated, *left.actions, *enforced.actions, *response.actions, *shared.actions)
+    actions += (*shifted.actions, *recalled.actions, *cheaper.actions, *admission.actions, *late.actions)
+    actions += tuple(scaled.actions)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
         actions=actions,
         verdicts=(
+            *left.verdicts,
             *enforced.verdicts,
             *response.verdicts,
             *shared.verdicts,
             *shifted.verdicts,
             *recalled.verdicts,
+            *cheaper.verdicts,
             *admission.verdicts,
+            *late.verdicts,
             *scaled.verdicts,
         ),
         stuck=tuple(admission.stuck),

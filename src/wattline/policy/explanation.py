@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from wattline.physics import predict_speed
+from wattline.policy.bursting import choose_burst, choose_now
+from wattline.policy.cloud import offers
 from wattline.policy.homing import home_of
 from wattline.policy.judging import dominant, empty_facility, judge_request
 from wattline.policy.naming import next_action
@@ -83,7 +85,7 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
     if job.state is JobState.WAITING:
         return _explain_waiting(snapshot, policy, job)
     if job.state is JobState.PAUSED and not job.asked:
-        here = [job.place.site] if job.place else None
+        here = [job.place.site] if job.place and job.place.site not in snapshot.plant.clouds else None
         choice = choose_place(snapshot, policy, job.remainder, sites=here)
         return _explained(snapshot, policy, job, choice)
     claim = snapshot.claim(job_id)
@@ -109,6 +111,8 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
 
 def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanation:
     choice = judge_request(snapshot, policy, job.remainder, home_of(snapshot, job))
+    if choice.place is None and snapshot.plant.clouds:
+        choice = choose_now(snapshot, policy, job) or choice
     if policy.scaling is not None and choice.place is None:
         waits_for = scale(snapshot.copy(), policy, anew=True).waits.get(job.id)
         if waits_for is not None:
@@ -175,7 +179,7 @@ def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
 
 
 def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
-    """Changes that would start the job: a cap, another GPU or site, later.
+    """Changes that would start the job: a cap, another GPU or site, a cloud, later.
 
     Each was tried: `project` lays it over the snapshot, and nothing is over its limit there.
     """
@@ -185,6 +189,8 @@ def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option
     if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
         found.insert(0, _with_cap(snapshot, policy, job, near, base))
         found.append(_elsewhere(snapshot, policy, job, base))
+        if snapshot.plant.clouds and policy.bursting.jobs != "none" and request.gpus:
+            found.append(_in_cloud(snapshot, policy, job, base))
         found.append(_later(snapshot, policy, job, near))
     return tuple(option for option in found if option is not None)
 
@@ -286,6 +292,21 @@ def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None)
             at_site = "" if allowed is request else f", at {site.name}"
             return Option(change=f"{change}{at_site}", starts_at=snapshot.at, cost_delta_usd=delta)
     return None
+
+
+def _in_cloud(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None) -> Option | None:
+    """Rented machines, where some are free and its team can pay them; `wattline burst` takes it."""
+    chosen = choose_burst(snapshot, policy, job, offers(snapshot, policy, job.remainder, job.saved))
+    if chosen is None:
+        return None
+    choice, terms = chosen
+    if choice.place is None or not _starts(snapshot, policy, job, choice.place):
+        return None
+    return Option(
+        change=f"let it burst to {terms.site} ({terms.say()})",
+        starts_at=snapshot.at,
+        cost_delta_usd=None if base is None else terms.usd - base.usd,
+    )
 
 
 def _later(snapshot: Snapshot, policy: Policy, job: Job, near: str | None) -> Option | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from wattline.facility import Facility
 from wattline.policy.classes import judge_class
+from wattline.policy.cloud import choose_cloud, may_burst, offers
 from wattline.policy.permission import exempt_by, judge_permission
 from wattline.policy.placement import Choice, choose_place
 from wattline.policy.shortfall import may_ever_fit
@@ -39,14 +40,14 @@ def judge_request(
         return Choice(None, tuple(permission))
     choice = choose_place(draft, policy, request, near=near, only=only)
     if choice.place is None and only is None:
-        never = _judge_ever(draft, policy, request)
-        if never:
+        never = judge_ever(draft, policy, request)
+        if never and not (draft.plant.clouds and may_ever_burst(draft, policy, request)):
             return Choice(None, (*permission, *never))
     return Choice(choice.place, (*permission, *choice.verdicts)) if permission else choice
 
 
-def _judge_ever(draft: Snapshot, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
-    """Why a job would not fit an empty facility either; nothing where it would."""
+def judge_ever(draft: Snapshot, policy: Policy, request: JobRequest) -> tuple[Verdict, ...]:
+    """Why a job would not fit empty halls of our own either; nothing where it would."""
     empty = empty_facility(draft.plant)
     asked = (request.project, request.max_duration_seconds, request.shape) if policy.teams else request.shape
     snapshot = empty.snapshot
@@ -69,6 +70,14 @@ def _judge_ever(draft: Snapshot, policy: Policy, request: JobRequest) -> tuple[V
             empty.ever.clear()
         known = empty.ever[asked] = (policy, never)
     return known[1]
+
+
+def may_ever_burst(draft: Snapshot, policy: Policy, request: JobRequest) -> bool:
+    """Whether some cloud could take a job that fits nowhere else."""
+    if not may_burst(request, policy):
+        return False
+    empty = empty_facility(draft.plant).snapshot
+    return choose_cloud(empty, policy, request, offers(empty, policy, request)) is not None
 
 
 def _would_help(verdict: Verdict) -> str:

@@ -11,7 +11,7 @@ from wattline.policy.exceptions import QUANTITIES, granted, limit_of, say_allowe
 from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
 from wattline.spec.policy import Mode, Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
-from wattline.state.account import promise_of
+from wattline.state.market import promise_at
 from wattline.units import format_seconds
 
 
@@ -109,8 +109,10 @@ def judge_budget(
     team = policy.teams.get(request.project)
     if team is None:
         return []
-    promise = promise_of(request, place, snapshot.plant, power_fraction, request.max_duration_seconds)
     job = snapshot.jobs.get(request.job)
+    saved = job.saved if job is not None else None
+    seconds = request.max_duration_seconds
+    promise = promise_at(snapshot.readings, snapshot.plant, request, place, power_fraction, seconds, saved)
     own = Usage() if job is None else job.promise
     committed = snapshot.account(request.project).committed_besides(own)
     verdicts = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -59,16 +59,18 @@ def choose_place(
     sites: Collection[str] | None = None,
     only: Collection[int] | None = None,
     explain: bool = True,
+    pools: Sequence[tuple[float, int]] | None = None,
 ) -> Choice:
     """The best feasible place, cheapest by the policy's weights; ties go to the first in the facility.
 
     Where nothing fits, `explain` says what came closest; where `only` some pools were looked at, nothing is
-    said about the others.
+    said about the others. `pools`, with what an hour there scores, stand instead of those of our own.
     """
     search = _Search(snapshot, policy, request, power_fraction, near)
     spreads = request.may_spread
     hours = compared_hours(request)
-    pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
+    if pools is None:
+        pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
     fitting = 0
     for each, pool in pools:
         if (only is not None and pool not in only) or search.is_known_full(pool):

@@ -18,6 +18,7 @@ from wattline.state import (
     peak_watts_on,
     usage_of,
 )
+from wattline.state.market import egress_usd
 
 
 def pools_for(
@@ -27,7 +28,7 @@ def pools_for(
     sites: Collection[str] | None = None,
     power_fraction: float = 1.0,
 ) -> Sequence[tuple[float, int]]:
-    """Pools that may take a job, cheapest first, with the least that an hour there scores."""
+    """Pools of our own that may take a job, cheapest first, with the least that an hour there scores."""
     weights, models = policy.weights, allowed_models(request, policy)
     found = _price_pools(
         plant,
@@ -54,6 +55,8 @@ def _price_pools(
     asked = JobRequest(job="", run="", gpus=gpus, peak_watts=peak_watts)
     found = []
     for pool, (site, device) in enumerate(plant.pools):
+        if site in plant.clouds:  # rented by `bursting` alone
+            continue
         if regions is not None and plant.sites[site].region not in regions:
             continue
         if gpus and (not device or (models is not None and device not in models)):
@@ -75,5 +78,4 @@ def most_used(request: JobRequest, place: Place, plant: Plant, power_fraction: f
 
 def transfer_usd(snapshot: Snapshot, from_site: str, to_site: str, size_bytes: float = 1e9) -> float:
     """What moving a checkpoint costs; a gigabyte where its size is not known yet."""
-    link = snapshot.plant.links.get(frozenset((from_site, to_site)))
-    return (link.usd_per_gigabyte if link else 0.0) * size_bytes / 1e9
+    return egress_usd(snapshot.plant, from_site, to_site, size_bytes)

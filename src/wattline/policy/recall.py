@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from wattline.policy.bursting import choose_burst
+from wattline.policy.cloud import offers
 from wattline.policy.judging import changed, judge_request
 from wattline.policy.ladder import applies, choose_elsewhere
 from wattline.policy.naming import next_action
@@ -36,7 +38,12 @@ def recall(draft: Snapshot, policy: Policy, stagger: Stagger | None = None) -> R
         if job.asked == "pause":
             continue
         if job.rung < 0:  # a person paused it and has let go
-            _begin(draft, job, judge_request(draft, policy, job.remainder, _site(job)), result)
+            choice = judge_request(draft, policy, job.remainder, _site(job))
+            if choice.place is None and _site(job) in draft.plant.clouds:
+                found = offers(draft, policy, job.remainder, job.saved)
+                rented = choose_burst(draft, policy, job, found)
+                choice = rented[0] if rented is not None else choice
+            _begin(draft, job, choice, result)
             continue
         here = _look_at_its_site(draft, policy, job)
         if not _back_in_place(draft, policy, job, here, result):

@@ -200,8 +200,14 @@ class Shift:
 
     def _sites(self, job: Job) -> tuple[str, ...]:
         residency = job.request.residency
-        sites = self._draft.plant.sites
-        return tuple([name for name, site in sites.items() if not residency or site.region in residency])
+        sites, clouds = self._draft.plant.sites, self._draft.plant.clouds
+        return tuple(
+            [
+                name
+                for name, site in sites.items()
+                if (not residency or site.region in residency) and name not in clouds
+            ]
+        )
 
     def _hours_at(self, sites: tuple[str, ...]) -> _Hours | None:
         if sites not in self._known:
@@ -256,7 +262,7 @@ class Shift:
                 assert job.request.deadline_at is not None
                 slack = job.request.deadline_at - draft.at - work - self._margin_seconds(work)
                 waitable.append(Waitable(job_id, work, slack, float(job.request.gpus)))
-            gpus = sum(spot.node.gpus for spot in draft.plant.spots)
+            gpus = sum(spot.node.gpus for spot in draft.plant.spots if spot.site.cloud is None)
             self._urgent = choose_urgent(waitable, max(0.0, float(gpus - others)), SECONDS_PER_HOUR)
         return self._urgent
 

@@ -19,6 +19,7 @@ from wattline.facility import (
     Supply,
     TrafficClass,
 )
+from wattline.spec.cloud import CloudSiteDocument, build_cloud_site
 from wattline.spec.facility import FacilityDocument
 from wattline.spec.ranges import names_in
 from wattline.spec.site import (
@@ -60,10 +61,16 @@ def build_facility(document: FacilityDocument, source: str = "") -> Facility:
     devices = document.known_devices()
     return Facility(
         name=document.facility,
-        sites=tuple(_site(name, site, devices) for name, site in document.sites.items()),
+        sites=tuple(_any_site(name, site, devices) for name, site in document.sites.items()),
         links=tuple(_link(link) for link in document.links),
         source=source,
     )
+
+
+def _any_site(name: str, site: SiteDocument | CloudSiteDocument, devices: Mapping[str, Device]) -> Site:
+    if isinstance(site, CloudSiteDocument):
+        return build_cloud_site(name, site, devices[site.cloud.instance.gpu])
+    return _site(name, site, devices)
 
 
 def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wattline.facility import Device, TrafficClass
+from wattline.spec.cloud import CloudSiteDocument
 from wattline.spec.flaws import KEY, Flaw
 from wattline.spec.nearest import listed, nearest
 from wattline.spec.ranges import names_in
@@ -18,9 +19,13 @@ Path = tuple[str | int, ...]
 
 
 def flaws_of(
-    sites: Mapping[str, SiteDocument], links: Sequence[LinkDocument], devices: Mapping[str, Device]
+    sites: Mapping[str, SiteDocument],
+    links: Sequence[LinkDocument],
+    devices: Mapping[str, Device],
+    linked: Collection[str],
 ) -> Iterator[Flaw]:
-    """Everything wrong between the parts of a facility; `devices` are the GPUs it may name."""
+    """Everything wrong between the parts of a facility; `devices` are the GPUs it may name, `linked` all
+    sites that links may join."""
     nodes = sum(
         len(names_in(written)) * sum(group.count for group in rack.nodes)
         for site in sites.values()
@@ -35,7 +40,25 @@ def flaws_of(
         at = ("sites", name)
         yield from _repeated_names(site, at)
         yield from _dangling_names(site, at, devices)
-    yield from _wrong_links(links, sites)
+    yield from _wrong_links(links, linked)
+
+
+def cloud_flaws_of(
+    clouds: Mapping[str, CloudSiteDocument], links: Sequence[LinkDocument], devices: Mapping[str, Device]
+) -> Iterator[Flaw]:
+    """What is wrong with regions of clouds, and with the links that lead to them."""
+    for name, site in clouds.items():
+        gpu = site.cloud.instance.gpu
+        if gpu not in devices:
+            yield _unknown(("sites", name, "cloud", "instance", "gpu"), "GPU", gpu, devices)
+        if not any(name in link.between for link in links):
+            message = "no link leads to this region: checkpoints and results could not come back"
+            yield Flaw(at=("sites", name, "cloud"), message=message, allowed="one link at least, under links")
+    for position, link in enumerate(links):
+        paid = [name for name in link.between if name in clouds and clouds[name].cloud.egress]
+        if link.egress and paid:
+            message = f"{paid[0]} says what leaving it costs already; say egress once"
+            yield Flaw(at=("links", position, "egress"), message=message, value=f"{link.egress:g}")
 
 
 def overloads_of(sites: Mapping[str, SiteDocument], devices: Mapping[str, Device]) -> Iterator[Flaw]:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, Supply
+from wattline.spec.cloud import write_cloud_site
 
 
 def write_facility(facility: Facility) -> dict[str, Any]:
@@ -18,7 +19,10 @@ def write_facility(facility: Facility) -> dict[str, Any]:
         "devices": {
             device.name: _device(device) for site in facility.sites for device in _devices(site).values()
         },
-        "sites": {site.name: _site(site) for site in facility.sites},
+        "sites": {
+            site.name: _site(site) if site.cloud is None else write_cloud_site(site)
+            for site in facility.sites
+        },
         "links": [_link(link) for link in facility.links],
     }
 

@@ -28,6 +28,7 @@ from wattline.spec.nearest import listed, nearest
 from wattline.spec.preparation import Launch, Rehearsal, Runtime, Tokenizer, Variable
 from wattline.spec.quantities import (
     BitsPerSecond,
+    Bytes,
     Flag,
     Fraction,
     Name,
@@ -154,7 +155,8 @@ class Constraints(Document):
     bandwidth: Bandwidth = Bandwidth()
     residency: tuple[str, ...] = ()
     max_duration: Seconds | None = None
-    burst: Flag = False
+    burst: Flag = False  # it may go to a cloud region
+    brings_back: Bytes = 0.0  # from there, when it has ended
     on_isolation: Literal["continue", "stop"] = "stop"
 
 

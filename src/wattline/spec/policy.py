@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from wattline.spec.bursting import Bursting
 from wattline.spec.document import Document
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
@@ -203,6 +204,7 @@ class Policy(Document):
     starts: StartsDocument = StartsDocument()
     modes: Modes = Modes()
     throttling: Throttling = Throttling()
+    bursting: Bursting = Bursting()
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from wattline.errors import Problem
 from wattline.spec.flaws import KEY, Flaw, FlawedError
@@ -199,12 +199,27 @@ def _fields_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
 
 
 def _step(annotation: object, part: str | int) -> object:
+    chosen = _tagged(annotation).get(part)
+    if chosen is not None:
+        return chosen
     found = _unwrapped(annotation)
     if isinstance(found, type) and issubclass(found, BaseModel):
         known = {field.alias or name: field.annotation for name, field in found.model_fields.items()}
         return known.get(str(part))
     arguments = get_args(found)
     return arguments[-1 if get_origin(found) is dict else 0] if arguments else None
+
+
+def _tagged(annotation: object) -> dict[str | int, object]:
+    """Of a value that is one of several kinds, each by its tag, which stands in pydantic's paths."""
+    inner = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    kinds = get_args(inner) if get_origin(inner) in (Union, types.UnionType) else ()
+    return {
+        part.tag: kind
+        for kind in kinds
+        for part in (get_args(kind)[1:] if get_origin(kind) is Annotated else ())
+        if isinstance(part, Tag)
+    }
 
 
 def _unwrapped(annotation: object) -> object:

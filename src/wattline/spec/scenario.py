@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from wattline.spec.document import Document
 from wattline.spec.faults import Fault, Moment
 from wattline.spec.flaws import Flaw, FlawedError
-from wattline.spec.quantities import Flag, Fraction, Kelvin, Name, Number, Seconds, Whole
+from wattline.spec.quantities import Flag, Fraction, Kelvin, Name, Number, RelativePath, Seconds, Whole
 from wattline.units import SECONDS_PER_HOUR
 
 _LONGEST_SECONDS = 31 * 24 * SECONDS_PER_HOUR
@@ -17,6 +17,7 @@ _MOST_JOBS = 1_000_000
 
 Factor = Annotated[Number, Field(ge=-100, le=100)]
 Rate = Annotated[Number, Field(ge=0, le=100_000)]
+Stretch = Annotated[Number, Field(ge=1, le=1000)]
 
 
 class Burst(Document):
@@ -40,8 +41,11 @@ class Workload(Document):
     runs: tuple[Seconds, Seconds] | None = None  # from the shortest to the longest
     utilisation: tuple[Fraction, Fraction] | None = None  # from the least to the most
     saves: tuple[Seconds, Seconds] | None = None  # how long between checkpoints, from the shortest on
+    # How many times as long as it runs a job may take until its deadline, from the tightest on.
+    deadlines: tuple[Stretch, Stretch] | None = None
+    burst: Flag = False  # its jobs may go to a cloud
 
-    @field_validator("runs", "utilisation", "saves")
+    @field_validator("runs", "utilisation", "saves", "deadlines")
     @classmethod
     def _in_order(cls, span: tuple[float, float] | None) -> tuple[float, float] | None:
         if span is not None and not 0 < span[0] <= span[1]:
@@ -101,6 +105,7 @@ class Scenario(Document):
     workload: Workload
     faults: Annotated[tuple[Fault, ...], Field(max_length=1000)] = ()
     conditions: Annotated[tuple[Condition, ...], Field(max_length=1000)] = ()
+    spot: dict[Name, RelativePath] = Field(default_factory=dict)  # of clouds, files of hourly prices
 
     @model_validator(mode="after")
     def _happens_in_time(self) -> Scenario:

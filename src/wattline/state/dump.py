@@ -13,6 +13,7 @@ from wattline.state.action import Reservation
 from wattline.state.event import Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import Flight, Job, JobState, Run
+from wattline.state.market import Reclaim
 from wattline.state.measuring import fold_reading
 from wattline.state.resting import Came, Rest, Starts
 from wattline.state.state import State
@@ -47,6 +48,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     outlooks: list[Outlooked] = []
     exceptions: list[PolicyException] = []
     reservations: list[Reservation] = []
+    reclaims: dict[str, Reclaim] = {}
     has_news: bool = True
     rests: list[Rest] = []
     idle: list[tuple[str, float]] | None = None  # nodes that can sleep and nobody uses, the longest first
@@ -86,6 +88,7 @@ def dump_state(state: State) -> bytes:
             outlooks=list(state.outlooks.values()),
             exceptions=list(state.exceptions.values()),
             reservations=list(state.reservations.values()),
+            reclaims=state.reclaims,
             has_news=state.has_news,
             rests=list(state.resting.rests.values()),
             idle=[
@@ -112,6 +115,11 @@ def load_state(facility: Facility, data: bytes) -> State:
         )
     state = State(facility)
     state.at = dump.at
+    for node, reclaim in dump.reclaims.items():
+        state.put_reclaim(node, reclaim)
+        number = state.plant.node_number.get(node)
+        if number is not None and reclaim.leaves_at is not None:
+            state.ledger.set_up(number, is_up=False)
     for subject, quantity, value, at in dump.readings:
         state.note_reading(subject, quantity, value, at)
     for subject, quantity, value, at in sorted(dump.readings, key=lambda reading: reading[3]):

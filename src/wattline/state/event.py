@@ -258,6 +258,19 @@ class NodeWoke(Happening, frozen=True, kw_only=True):
     action: str
 
 
+class NodeReclaimed(Happening, frozen=True, kw_only=True):
+    """A machine of a cloud is taken back: whoever is on it has so long to save and leave."""
+
+    node: str
+    notice_seconds: float = 0.0
+
+
+class NodeGivenBack(Happening, frozen=True, kw_only=True):
+    """A machine that was taken back may be rented again."""
+
+    node: str
+
+
 class Ticked(Happening, frozen=True, kw_only=True):
     """Time passed, and nothing else."""
 
@@ -284,5 +297,7 @@ Event = (
     | Outlooked
     | NodeSlept
     | NodeWoke
+    | NodeReclaimed
+    | NodeGivenBack
     | Ticked
 )

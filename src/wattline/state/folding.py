@@ -14,7 +14,8 @@ from wattline.state.action import BEGINNINGS, ActionKind
 from wattline.state.event import Ending
 from wattline.state.exceptions import exception_answered, exception_asked
 from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved, lift
-from wattline.state.measuring import fold_reading, fold_silence
+from wattline.state.market import Reclaim
+from wattline.state.measuring import fold_reading, fold_silence, is_node_up
 from wattline.state.tables import Tables
 from wattline.state.turning import turn_failed, turned
 
@@ -240,7 +241,8 @@ def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
     if flight is None:
         return
     if flight.action.kind not in _ADJUSTMENTS:  # the attempt itself answers; this says that it will
-        if flight.action.kind is not ActionKind.STOP and event.at > flight.issued_at:
+        # At once is in time too: whoever is asked again and says so at that very moment is at it.
+        if flight.action.kind is not ActionKind.STOP and event.at >= flight.issued_at:
             state.put_flight(event.action, Flight(flight.action, event.at))
         return
     state.put_flight(event.action, None)
@@ -307,6 +309,8 @@ def _asked(state: Tables, event: events.Asked) -> None:
         queued = job.state is JobState.PAUSED and job.place is None  # it never ran: back in line
         resumed = replace(job, state=JobState.WAITING, since=event.at) if queued else job
         state.put(replace(resumed, asked="", resumed_at=event.at))
+    elif event.want == "burst":
+        state.put(replace(job, request=replace(job.request, burst=True), bursts=True))
     elif event.want in _ASKED:
         state.put(replace(job, asked=event.want))
 
@@ -371,6 +375,26 @@ def _outlooked(state: Tables, event: events.Outlooked) -> None:
         state.put_outlook(event)
 
 
+def _node_reclaimed(state: Tables, event: events.NodeReclaimed) -> None:
+    node, known = state.plant.node_number.get(event.node), state.reclaims.get(event.node)
+    if node is None or (known is not None and event.at <= known.heard_at):
+        return
+    # Said again, it leaves no later than it did.
+    leaves_at = event.at + max(0.0, event.notice_seconds)
+    if known is not None and known.leaves_at is not None:
+        leaves_at = min(leaves_at, known.leaves_at)
+    state.put_reclaim(event.node, Reclaim(event.at, leaves_at))
+    state.ledger.set_up(node, is_up=False)
+
+
+def _node_given_back(state: Tables, event: events.NodeGivenBack) -> None:
+    node, known = state.plant.node_number.get(event.node), state.reclaims.get(event.node)
+    if node is None or known is None or event.at <= known.heard_at:
+        return
+    state.put_reclaim(event.node, Reclaim(event.at, None))
+    state.ledger.set_up(node, is_up=is_node_up(state, event.node))
+
+
 FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.Adopted: _adopted,
     events.RunSubmitted: _run_submitted,
@@ -394,4 +418,6 @@ FOLDS: dict[type, Callable[[Tables, Any], None]] = {
     events.Outlooked: _outlooked,
     events.NodeSlept: turned,
     events.NodeWoke: turned,
+    events.NodeReclaimed: _node_reclaimed,
+    events.NodeGivenBack: _node_given_back,
 }

@@ -92,6 +92,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mode: str = ""  # canonical or approximate, once that was chosen for it
     yields: bool = False  # it is leaving to make way for another, and will wait in line again
     asked: str = ""  # pause | cancel: a person's word
+    bursts: bool = False  # a person wants it to go to a cloud as soon as one takes it
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()
     promise: Usage = Usage()  # what its project's account holds for it while it holds a claim

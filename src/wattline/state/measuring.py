@@ -6,6 +6,7 @@ What the readings leave behind does not depend on the order in which they came.
 from __future__ import annotations
 
 from wattline.physics import predict_capacity_watts
+from wattline.state.market import GPU_HOUR_PRICE
 from wattline.state.tables import Tables
 
 _DRAWN = frozenset({"rack_watts", "supply_watts", "loop_heat_watts"})
@@ -23,7 +24,11 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
     if quantity == "node_up":
         node = state.plant.node_number.get(subject)
         if node is not None:
-            state.ledger.set_up(node, is_up=value > 0.0)
+            state.ledger.set_up(node, is_up=is_node_up(state, subject))
+        return
+    if quantity == GPU_HOUR_PRICE:
+        if subject in state.plant.clouds:  # who waited for a better price may go now
+            state.ledger.loosened.add(state.plant.site_numbers[subject])
         return
     resource = state.plant.resource_number.get(subject)
     if resource is None:
@@ -46,6 +51,12 @@ def fold_reading(state: Tables, subject: str, quantity: str, value: float, at: f
         state.ledger.relieve(resource)
     elif quantity in _CAPS or quantity == "flow_fraction":
         _fold_cap(state, subject, resource)
+
+
+def is_node_up(state: Tables, name: str) -> bool:
+    """Whether a node takes work: it was not said to be off, and nobody has taken it back."""
+    said, reclaim = state.readings.get((name, "node_up")), state.reclaims.get(name)
+    return (said is None or said[0] > 0.0) and (reclaim is None or reclaim.leaves_at is None)
 
 
 def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) -> None:

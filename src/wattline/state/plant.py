@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from wattline.enums import plain_members
-from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, TrafficClass
+from wattline.facility import Cloud, Device, Facility, Link, Loop, Node, Rack, Site, TrafficClass
 
 
 @plain_members
@@ -100,6 +100,7 @@ class Plant:
         self.kinds: list[ResourceKind] = []
         self.spots: list[Spot] = []
         self.sites: dict[str, Site] = {site.name: site for site in facility.sites}
+        self.clouds: dict[str, Cloud] = {site.name: site.cloud for site in facility.sites if site.cloud}
         self.node_number: dict[str, int] = {}
         self.resource_number: dict[str, int] = {}
         self.nodes_of_site: dict[str, list[int]] = {}

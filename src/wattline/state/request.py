@@ -55,12 +55,15 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Of each GPU while the others are waited for; None: it does not swing, or nobody said so.
     communicating_watts: float | None = None
     step_seconds: float = 1.0  # how often
+    burst: bool = False  # it may go to a cloud
+    brings_back_bytes: float = 0.0  # what must come back from one when it has ended; 0: not told
+    saves_every_seconds: float = 0.0  # 0: not told
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What decides where it fits: two jobs of one shape fit or fail together, but for what is left of
         their teams' quotas."""
-        return (
+        shape = (
             self.scheduling_class,
             self.gpus,
             self.gpu_models,
@@ -75,6 +78,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
             None if self.communicating_watts is None else (self.communicating_watts, self.step_seconds),
         )
+        return (*shape, "burst") if self.burst else shape
 
     @property
     def may_spread(self) -> bool:
@@ -153,4 +157,12 @@ def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobR
         approved=approved,
         communicating_watts=phase.swing.watts if phase.swing is not None else None,
         step_seconds=phase.swing.step if phase.swing is not None else 1.0,
+        burst=limits.burst,
+        brings_back_bytes=limits.brings_back,
+        saves_every_seconds=_saves_every_seconds(phase),
     )
+
+
+def _saves_every_seconds(phase: Phase) -> float:
+    every = phase.checkpoint.every if phase.checkpoint is not None else "auto"
+    return 0.0 if every == "auto" else every.seconds

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.state.account import NOTHING, promise_of
+from wattline.state.account import NOTHING
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.folding import end_job
 from wattline.state.job import Flight, Job, JobState, seconds_left
+from wattline.state.market import promise_at
 from wattline.state.tables import Tables
 from wattline.state.turning import turn
 
@@ -54,7 +55,15 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     waiting = job
     if action.mode:
         job = replace(job, mode=action.mode)
-    promise = promise_of(job.request, action.place, state.plant, action.fraction, seconds_left(job))
+    promise = promise_at(
+        state.readings,
+        state.plant,
+        job.request,
+        action.place,
+        action.fraction,
+        seconds_left(job),
+        job.saved,
+    )
     job = replace(
         job,
         state=JobState.STARTING,

@@ -12,7 +12,7 @@ from itertools import count
 
 import msgspec
 
-from wattline.state.account import NOTHING, Account, promise_of, week_of
+from wattline.state.account import NOTHING, Account, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of
 from wattline.state.event import Expected, Forecasted, Outlooked, Usage
@@ -20,6 +20,7 @@ from wattline.state.exceptions import PolicyException
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION
 from wattline.state.lined_up import LinedUp
+from wattline.state.market import Readings, Reclaim, promise_at
 from wattline.state.resting import NodeMode, Resting, saved_amounts
 from wattline.state.state import State
 
@@ -138,7 +139,9 @@ class Snapshot(LinedUp):
         """Pools of all such sites."""
         doubted = self._state.doubted_seconds
         sites = {*self._ledger.loosened, *[site for site, old in doubted.items() if old > max_age_seconds]}
-        pools_of_site = self.plant.pools_of_site
+        pools_of_site, clouds = self.plant.pools_of_site, self.plant.clouds
+        if clouds:  # what is rented is no room of ours
+            sites = {site for site in sites if self.plant.site_names[site] not in clouds}
         return [pool for site in sorted(sites) for pool in pools_of_site[site]]
 
     @property
@@ -302,6 +305,16 @@ class Snapshot(LinedUp):
         return self._state.outlooks
 
     @property
+    def readings(self) -> Readings:
+        """The last of each meter, however old."""
+        return self._state.readings
+
+    @property
+    def reclaims(self) -> Mapping[str, Reclaim]:
+        """The last word on each machine of a cloud that was ever taken back."""
+        return self._state.reclaims
+
+    @property
     def forecast(self) -> Forecasted | None:
         """The last one, however old."""
         return self._state.forecast
@@ -387,7 +400,10 @@ class Snapshot(LinedUp):
                 job = replace(job, mode=action.mode)
             claim = claim_of(job.request, action.place, self.plant, action.fraction)
             self._take(claim, 1)
-            promise = promise_of(job.request, action.place, self.plant, action.fraction, seconds_left(job))
+            left, saved = seconds_left(job), job.saved
+            promise = promise_at(
+                self.readings, self.plant, job.request, action.place, action.fraction, left, saved
+            )
             if promise is not NOTHING:
                 project = job.request.project
                 self._promised[project] = self._promised.get(project, NOTHING).plus(promise)

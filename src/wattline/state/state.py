@@ -34,6 +34,8 @@ class State(Tables):
         for job_id in list(self.reservations):
             self.put_reservation(job_id, None)
         rests = self.leave_facility()
+        for node in list(self.reclaims):
+            self.put_reclaim(node, None)
         self.build_on(facility)
         for rest in rests:  # what slept still does, and so may whatever has not answered
             if rest.node in self.plant.node_number:

@@ -18,6 +18,7 @@ from wattline.state.exceptions import PolicyException, standing_of
 from wattline.state.heads import Heads, Key, Queue, Shape
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Run
 from wattline.state.ledger import Ledger
+from wattline.state.market import Reclaim
 from wattline.state.plant import Plant
 from wattline.state.request import PRIORITY_RANK
 from wattline.state.resting import (
@@ -54,6 +55,7 @@ class Tables:
         self.outlooks: dict[str, Outlooked] = {}  # the last of each site
         self.exceptions: dict[str, PolicyException] = {}
         self.reservations: dict[str, Reservation] = {}  # by job that waits
+        self.reclaims: dict[str, Reclaim] = {}  # the last word on each machine that was ever taken back
         # Indexes: derived from the above, never dumped.
         self.standing: dict[str, tuple[PolicyException, ...]] = {}  # by project, those approved
         self.waiting: dict[Shape, Queue] = {}
@@ -272,6 +274,13 @@ class Tables:
     def put_came(self, pool: int, came: Came) -> None:
         self.resting.came[pool] = came
         self._unhashed["came", "/".join(self.plant.pools[pool])] = came
+
+    def put_reclaim(self, node: str, reclaim: Reclaim | None) -> None:
+        if reclaim is None:
+            del self.reclaims[node]
+        else:
+            self.reclaims[node] = reclaim
+        self._unhashed["reclaim", node] = reclaim
 
     def put_forecast(self, forecast: Forecasted | None) -> None:
         self.forecast = forecast

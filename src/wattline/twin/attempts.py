@@ -48,6 +48,8 @@ class Attempt(msgspec.Struct, eq=False):
     batch_fraction: float = 1.0
     pace: float = 1.0  # by power and heat
     saving: bool = False
+    saving_since: float = math.inf
+    egress_usd: float = 0.0  # what it cost that its checkpoint, or what it made, left a site
     planned: int = 0  # the agenda's entry for its end; all others of its job are stale
 
     @property
@@ -88,8 +90,9 @@ class Attempt(msgspec.Struct, eq=False):
         every = self.progress.arrival.saved_every_seconds
         if every <= 0.0:
             return
-        worked = max(0.0, at - max(self.started_at, self.working_at))
-        since_saved = worked % every * self.rate
+        # A save that is cut off kept nothing, and nothing was done since it began.
+        worked = max(0.0, min(at, self.saving_since) - max(self.started_at, self.working_at))
+        since_saved = worked % every * self.pace * self.spread_speed * self.batch_fraction
         if worked >= every:
             kept = max(self.progress.kept_seconds, self.progress.done_seconds - since_saved)
             self.progress.kept_seconds = min(kept, self.progress.done_seconds)

@@ -51,14 +51,18 @@ class Meters:
         self._noise = None if exact else Random(seed)  # noqa: S311 - runs must repeat
         self._outages = None if exact else _Outages(plant, seed, truth.now)
         self._late_seconds = 0.0 if exact else _LATE_SECONDS
-        self._quantities = [_WATTS_OF.get(resource.kind) for resource in plant.resources]
+        rented = {number for number, site in plant.site_of_resource.items() if site in plant.clouds}
+        self._quantities = [  # nobody meters what is rented
+            None if number in rented else _WATTS_OF.get(resource.kind)
+            for number, resource in enumerate(plant.resources)
+        ]
         self._carriers = [
             truth.carrier(number) if quantity else None for number, quantity in enumerate(self._quantities)
         ]
         self._bands_watts = [_CAP_FRACTION * resource.cap for resource in plant.resources]
         self._gpu_bands_watts = [
             _GPU_LIMIT_FRACTION * spot.node.device.limit_watts
-            if spot.node.device and spot.node.gpus
+            if spot.node.device and spot.node.gpus and spot.site.cloud is None
             else None
             for spot in plant.spots
         ]
@@ -257,11 +261,15 @@ class _Outages:
         self.out: set[_Meter] = set()
         self._plant, self._seed = plant, seed
         meters = [
-            *((_RESOURCE, number) for number, each in enumerate(plant.resources) if each.kind in _WATTS_OF),
+            *(
+                (_RESOURCE, number)
+                for number, each in enumerate(plant.resources)
+                if each.kind in _WATTS_OF and plant.site_of_resource[number] not in plant.clouds
+            ),
             *(
                 (_NODE, number)
                 for number, spot in enumerate(plant.spots)
-                if spot.node.device and spot.node.gpus
+                if spot.node.device and spot.node.gpus and spot.site.cloud is None
             ),
         ]
         self._counts = dict.fromkeys(meters, 0)
@@ -271,7 +279,7 @@ class _Outages:
     def switch(self, at: float) -> list[_Meter]:
         """Meters that fell silent or speak again since the last look; what is over already is not told."""
         switched: list[_Meter] = []
-        while self._heap[0][0] <= at:
+        while self._heap and self._heap[0][0] <= at:
             due_at, meter = heappop(self._heap)
             ends_at = due_at + _OUTAGE_SECONDS
             if meter in self.out:

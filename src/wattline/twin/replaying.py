@@ -19,6 +19,7 @@ from wattline.spec.nearest import nearest
 from wattline.twin.baselines import BASELINES
 from wattline.twin.pollux import Profiles
 from wattline.twin.run import BEGINS_AT, Setting
+from wattline.twin.spot_prices import Prices, read_spot_prices
 from wattline.twin.surroundings import Surroundings, surroundings_by_site
 from wattline.twin.traces import Trace, read_trace
 from wattline.twin.traces.pollux import PROFILES
@@ -50,6 +51,7 @@ class Material:
     trace: Trace
     facility: Facility
     surroundings: Mapping[str, Surroundings]
+    spot_prices: Mapping[str, Prices]
     rates: Profiles | None  # where it was measured how fast jobs go on what they are given
 
 
@@ -74,7 +76,14 @@ def read_material(question: Question) -> Material:
     )
     # A Pollux trace cannot be read without its profiles: they are there.
     rates = Profiles(question.trace.parent / PROFILES) if trace.kind == "pollux" else None
-    return Material(question=question, trace=trace, facility=facility, surroundings=surroundings, rates=rates)
+    return Material(
+        question=question,
+        trace=trace,
+        facility=facility,
+        surroundings=surroundings,
+        spot_prices=read_spot_prices(facility),
+        rates=rates,
+    )
 
 
 def read_rules(name_or_path: str) -> Rules:
@@ -107,6 +116,7 @@ def setting_of(material: Material, rules: Rules, seed: int | None = None) -> Set
         decided_by=rules.name,
         arrival_scale=question.arrival_scale,
         surroundings=material.surroundings,
+        spot_prices=material.spot_prices,
         rates=material.rates,
         lines_refused=trace.refused_jobs,
         until_seconds=question.until_seconds,

@@ -118,6 +118,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     trips: int = 0  # breakers that opened
     scaling: ScalingReport | msgspec.UnsetType = msgspec.UNSET  # only where the policy scales
     feeds: dict[str, FeedReport] = {}  # those that have a ramp or mind swings
+    egress_usd: float = 0.0  # what data cost that left sites
+    reclaims: int = 0  # machines of clouds that were taken back
+    late: int = 0  # jobs that completed after their deadline
     seed: int
     digest: str
     emulated: bool = True

@@ -41,7 +41,9 @@ def report_of(
         site.name: sum(node.gpus for rack in site.racks for node in rack.nodes)
         for site in setting.facility.sites
     }
-    gpus = sum(gpus_of.values())
+    clouds = {site.name for site in setting.facility.sites if site.cloud is not None}
+    gpus = setting.facility.gpus
+    busy_gpu_seconds = sum(busy for site, busy in tally.busy_gpu_seconds.items() if site not in clouds)
     window = max(0.0, tally.last_arrival_at - setting.begins_at)
     it_joules = sum(site.it_joules for site in energy.sites.values())
     facility_joules = sum(site.facility_joules for site in energy.sites.values())
@@ -67,9 +69,9 @@ def report_of(
         completion_minutes=Minutes.of_seconds(tally.completion_seconds),
         useful_gpu_hours=tally.useful_gpu_seconds / SECONDS_PER_HOUR,
         lost_gpu_hours=_lost(tally),
-        utilisation=_share(sum(tally.busy_gpu_seconds.values()), gpus * window),
+        utilisation=_share(busy_gpu_seconds, gpus * window),
         energy_kwh=facility_joules / JOULES_PER_KWH,
-        cost_usd=tally.device_usd + sum(site.usd for site in energy.sites.values()),
+        cost_usd=tally.device_usd + tally.egress_usd + sum(site.usd for site in energy.sites.values()),
         carbon_kg=sum(site.kg_co2e for site in energy.sites.values()),
         pue=_share(facility_joules, it_joules),
         tue=_share(facility_joules, compute_joules),
@@ -85,6 +87,9 @@ def report_of(
         trips=energy.trips,
         scaling=_scaling(world, starts) if isinstance(world, SleepingWorld) else UNSET,
         feeds=_feeds(setting, world),
+        egress_usd=tally.egress_usd,
+        reclaims=world.reclaims,
+        late=tally.late,
         seed=setting.seed,
         digest=digest,
     )

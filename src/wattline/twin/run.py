@@ -17,15 +17,18 @@ from functools import partial
 from wattline.control import Decide, StepRecord, encode_step, step
 from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
+from wattline.policy.cloud import may_burst
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
-from wattline.state import Decision, Event, NodeMode, State
+from wattline.state import Decision, Event, JobRequest, NodeMode, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
 from wattline.twin.outlooking import Outlooker, OutlookingWorld
+from wattline.twin.renting import Renting
 from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
 from wattline.twin.sleeping import OutlookingSleepingWorld, SleepingWorld
+from wattline.twin.spot_prices import Prices
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
@@ -54,6 +57,7 @@ class Setting:
     arrival_scale: float = 1.0
     faults: Sequence[Fault] = ()
     surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
+    spot_prices: Mapping[str, Prices] = field(default_factory=dict)  # of clouds; by lots where none is given
     rates: Rates | None = None
     overheads: Overheads = USUAL_OVERHEADS
     lines_refused: int = 0
@@ -110,8 +114,9 @@ class Glimpse:
 
 
 def metered(facility: Facility) -> Facility:
-    """The same facility with every meter there is: the twin has all of them."""
-    return replace(facility, sites=tuple(replace(site, telemetry="emulated") for site in facility.sites))
+    """The same facility with every meter there is: the twin has all of them, but for what is rented."""
+    sites = [replace(site, telemetry="emulated") if site.cloud is None else site for site in facility.sites]
+    return replace(facility, sites=tuple(sites))
 
 
 def run(
@@ -144,8 +149,8 @@ def run(
         timeline=timeline,
         rates=setting.rates,
         overheads=setting.overheads,
-        # One more of a stuck shape is no news, unless a node might be woken for it.
-        would_wait=lambda request: request.shape in state.stuck and not state.resting.modes[NodeMode.ASLEEP],
+        would_wait=_would_wait(setting, state),
+        rents=Renting(plant, setting.seed, begins_at, setting.spot_prices) if plant.clouds else None,
     )
     journal = RunJournal(keep)
     with _uncollected():
@@ -162,14 +167,24 @@ def run(
     return Outcome(report, timeline)
 
 
+def _would_wait(setting: Setting, state: State) -> Callable[[JobRequest], bool]:
+    """Whether a newcomer is sure to wait: its shape is known to fit nowhere, no cloud could take it, and no
+    node might be woken for it."""
+    asleep = state.resting.modes[NodeMode.ASLEEP]
+    if not state.plant.clouds:
+        return lambda request: request.shape in state.stuck and not asleep
+    return lambda request: request.shape in state.stuck and not (asleep or may_burst(request, setting.policy))
+
+
 def _kind_of_world(setting: Setting, state: State) -> Callable[..., TwinWorld]:
     """A world whose nodes can sleep, or that tells what the hours ahead are expected to be, where asked."""
     scales, shifts = setting.policy.scaling is not None, setting.policy.shifting.is_on
     if not shifts:
         return SleepingWorld if scales else TwinWorld
-    outlooker = Outlooker(setting.surroundings)
+    clouds = state.plant.clouds  # nobody waits for better hours of what is rented
+    halls = {site: around for site, around in setting.surroundings.items() if site not in clouds}
     kind = OutlookingSleepingWorld if scales else OutlookingWorld
-    return partial(kind, outlooker=outlooker, state=state, policy=setting.policy)
+    return partial(kind, outlooker=Outlooker(halls), state=state, policy=setting.policy)
 
 
 @contextmanager
@@ -217,7 +232,7 @@ def _drive(
         last_at = ends_at
         if not world.is_over:
             busy_at = world.now()
-        elif not tally.waiting or (decision.revisit_at is None and not world.truth.will_recover):
+        elif not tally.waiting or (decision.revisit_at is None and not world.will_recover):
             return
         else:
             last_at = min(ends_at, busy_at + _MOST_IDLE_SECONDS)

@@ -22,6 +22,7 @@ from wattline.twin.replaying import Rules
 from wattline.twin.report import Report
 from wattline.twin.run import BEGINS_AT, Setting
 from wattline.twin.scenario_names import check_names
+from wattline.twin.spot_prices import Prices, read_spot_prices
 from wattline.twin.surroundings import Change, Shifted, Surroundings, surroundings_by_site
 from wattline.twin.synthetic import drive, make_jobs
 from wattline.twin.traces import TraceJob, read_trace
@@ -36,6 +37,7 @@ class Stage:
     facility: Facility
     faults: tuple[Fault, ...]
     surroundings: Mapping[str, Surroundings]
+    spot_prices: Mapping[str, Prices]
     recorded: Sequence[TraceJob] | None  # of the trace, where it names one
     lines_refused: int
 
@@ -68,7 +70,9 @@ def read_stage(name_or_path: str | Path, facility: str | None = None) -> Stage:
         )
         recorded, lines_refused = trace.jobs, trace.refused_jobs
     faults = (*scenario.faults, *faults_of(scenario.conditions, hall))
-    return Stage(scenario, hall, faults, shifted(scenario.conditions, hall), recorded, lines_refused)
+    around = shifted(scenario.conditions, hall)
+    spot = {site: written.path.parent / path for site, path in scenario.spot.items()}
+    return Stage(scenario, hall, faults, around, read_spot_prices(hall, spot), recorded, lines_refused)
 
 
 def setting_of(stage: Stage, rules: Rules, *, seed: int = 0, exact: bool = False) -> Setting:
@@ -86,6 +90,7 @@ def setting_of(stage: Stage, rules: Rules, *, seed: int = 0, exact: bool = False
         arrival_scale=scenario.workload.arrival_scale,
         faults=stage.faults,
         surroundings=stage.surroundings,
+        spot_prices=stage.spot_prices,
         lines_refused=stage.lines_refused,
         until_seconds=scenario.lasts,
     )

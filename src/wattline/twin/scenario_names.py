@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from wattline.facility import Facility
-from wattline.spec.flaws import Flaw
+from wattline.spec.flaws import KEY, Flaw
 from wattline.spec.nearest import listed, nearest
 from wattline.spec.reader import Written
 from wattline.spec.scenario import Scenario
@@ -30,6 +30,11 @@ def _flaws(scenario: Scenario, facility: Facility) -> Iterator[Flaw]:
     for number, condition in enumerate(scenario.conditions):
         if condition.site is not None and condition.site not in sites:
             yield _unknown(("conditions", number, "site"), "site", condition.site, sites, [], facility.name)
+
+    clouds = [site.name for site in facility.sites if site.cloud is not None]
+    for name in scenario.spot:
+        if name not in clouds:
+            yield _unknown(("spot", name, KEY), "cloud", name, clouds, [], facility.name)
 
 
 def _names(facility: Facility) -> Mapping[str, list[str]]:

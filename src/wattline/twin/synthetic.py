@@ -24,6 +24,7 @@ from wattline.units import SECONDS_PER_HOUR
 # What fills the facility comes over this long, so that checkpoints do not fall together.
 _FILLING_SECONDS = 0.5 * SECONDS_PER_HOUR
 _MOST_JOBS = 1_000_000
+_LONGEST_TIMES = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,30 @@ def drive(arrivals: Iterable[Arrival], workload: Workload, seed: int) -> Iterato
     for arrival in arrivals:
         draw = Random(f"drive/{seed}/{arrival.request.run}")  # noqa: S311 - runs must repeat
         lots = draw.random(), draw.random()
+        if workload.deadlines is not None or workload.burst:
+            arrival = _promised(arrival, workload, draw.random())
         yield msgspec.structs.replace(
             arrival,
             utilisation=_between(workload.utilisation, lots[0], arrival.utilisation),
             saved_every_seconds=_between(workload.saves, lots[1], arrival.saved_every_seconds),
         )
+
+
+def _promised(arrival: Arrival, workload: Workload, lot: float) -> Arrival:
+    """With a deadline, and the longest a job may run: as it says, or a tenth more than it takes."""
+    longest = arrival.request.max_duration_seconds or _LONGEST_TIMES * arrival.work_seconds
+    times = _between(workload.deadlines, lot, 0.0)
+    deadline_at = arrival.at + times * arrival.work_seconds if workload.deadlines else None
+    request = msgspec.structs.replace(
+        arrival.request,
+        deadline_at=deadline_at,
+        max_duration_seconds=longest if workload.deadlines else arrival.request.max_duration_seconds,
+        burst=workload.burst,
+        brings_back_bytes=arrival.saved_bytes
+        if workload.burst
+        else 0.0,  # what it made is its last checkpoint
+    )
+    return msgspec.structs.replace(arrival, request=request)
 
 
 def _between(span: tuple[float, float] | None, lot: float, otherwise: float) -> float:

@@ -30,6 +30,8 @@ class Tally:
     losses: Losses = field(default_factory=Losses)
     useful_gpu_seconds: float = 0.0
     device_usd: float = 0.0  # what GPUs cost by the hour while jobs held them
+    egress_usd: float = 0.0  # what data cost that left sites
+    late: int = 0  # completed after their deadline
     busy_gpus: int = 0
     busy_by_site: dict[str, int] = field(default_factory=dict)
     busy_gpu_seconds: dict[str, float] = field(default_factory=dict)  # by site, in the arrival window

@@ -32,8 +32,10 @@ from wattline.state import (
     RunSubmitted,
     Usage,
 )
+from wattline.state.market import egress_usd, leaving_usd
 from wattline.twin.attempts import Attempt, Progress
 from wattline.twin.recorder import Recorder
+from wattline.twin.renting import Renting
 from wattline.twin.swings import SwingMeter
 from wattline.twin.tally import Tally
 from wattline.twin.timeline import Count, Timeline
@@ -85,6 +87,7 @@ class TwinWorld:
         overheads: Overheads = USUAL_OVERHEADS,
         forget: bool = True,
         would_wait: Callable[[JobRequest], bool] = lambda _: False,
+        rents: Renting | None = None,
     ) -> None:
         self.tally = Tally()
         self.truth = truth
@@ -109,6 +112,9 @@ class TwinWorld:
         self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
         self.woken = True
         self._recorder.note(Count.GPUS_UP, begins_at, self._gpus_up)
+        self._rents = rents
+        if rents is not None:
+            self._pending += rents.happen(begins_at)[0]
 
     # The port.
 
@@ -187,10 +193,12 @@ class TwinWorld:
         while agenda and not self._is_current(agenda[0]):
             heapq.heappop(agenda)
         arrival = self._next_arrival
+        is_busy = bool(self._attempts or arrival or self.tally.waiting)
         return min(
+            self._rents.next_at() if self._rents is not None and is_busy else math.inf,
             arrival.at if arrival is not None else math.inf,
             agenda[0][0] if agenda else math.inf,
-            self.truth.next_change_at() if self._attempts or arrival or self.tally.waiting else math.inf,
+            self.truth.next_change_at() if is_busy else math.inf,
             self._gauges.next_look_at(self._now) if self._attempts else math.inf,
             self._transfers.next_end_at(),
         )
@@ -206,6 +214,8 @@ class TwinWorld:
         heard = False
         for incident in self.truth.advance(now):
             heard = self._incur(incident) or heard
+        if self._rents is not None:
+            self._hear_clouds(self._rents)
         while self._agenda and self._agenda[0][0] <= now:
             entry = heapq.heappop(self._agenda)
             if self._is_current(entry):
@@ -217,6 +227,29 @@ class TwinWorld:
         while self._next_arrival is not None and self._next_arrival.at <= now:
             self._submit(self._next_arrival)
         return heard or bool(self._pending) or self._gauges.next_look_at(now) < math.inf
+
+    def _hear_clouds(self, rents: Renting) -> None:
+        """Prices, machines that are taken back, and those that are gone now, with whoever is still there."""
+        told, gone = rents.happen(self._now)
+        self._pending += told
+        for attempt in list(self._attempts.values()) if gone else ():
+            if not gone.intersection([node for node, _ in attempt.nodes]):
+                continue
+            if attempt.job in self._arriving:  # it has not begun: its checkpoint is where it was
+                self._count(attempt)
+                self._leave(attempt, Ending.LOST, "its machine was taken back")
+            else:
+                self._lose(attempt, "its machine was taken back")
+
+    @property
+    def reclaims(self) -> int:
+        """Machines of clouds that were taken back so far."""
+        return 0 if self._rents is None else self._rents.reclaims
+
+    @property
+    def will_recover(self) -> bool:
+        """What is off or was taken back may come back."""
+        return self.truth.will_recover or (self._rents is not None and self._rents.will_recover)
 
     def _submit(self, arrival: Arrival) -> None:
         request = arrival.request
@@ -285,10 +318,16 @@ class TwinWorld:
         self._count_running(1)
         self._attempts[action.job] = attempt
         seconds = self._overheads.start if first else self._overheads.restart
-        if action.kind is ActionKind.MIGRATE:
+        if self._rents is not None:
+            self._rents.rent(nodes, self._now)
+        origin = action.from_site or progress.saved_site
+        clouds, size_bytes = plant.clouds, progress.arrival.saved_bytes
+        moves = bool(origin) and origin != attempt.site
+        if moves:
+            attempt.egress_usd = egress_usd(plant, origin, attempt.site, size_bytes)
+        # Between halls, who is lost at one and starts at another is taken to have a copy there.
+        if action.kind is ActionKind.MIGRATE or (moves and (origin in clouds or attempt.site in clouds)):
             self.tally.migrations += 1
-            size_bytes = progress.arrival.saved_bytes
-            origin = action.from_site or progress.saved_site
             if self._transfers.begin(action.job, origin, attempt.site, size_bytes, self._now):
                 attempt.working_at = math.inf
                 self._arriving[action.job] = (attempt, seconds)
@@ -332,7 +371,7 @@ class TwinWorld:
         if attempt.job in self._arriving:  # it has not begun: nothing is newer than its checkpoint
             self._leave(attempt, Ending.PAUSED, "")
             return
-        attempt.saving = True
+        attempt.saving, attempt.saving_since = True, self._now
         self._plan(self._now + self._overheads.save, attempt)
 
     def _finish(self, attempt: Attempt) -> None:
@@ -368,6 +407,11 @@ class TwinWorld:
         self._arriving.pop(job, None)
         del self._attempts[job]
         self.tally.hold(attempt.site, -attempt.gpus, now)
+        if self._rents is not None:
+            self._rents.leave(attempt.nodes)
+        if ending is Ending.SUCCEEDED and attempt.site in self._plant.clouds:
+            size_bytes = progress.arrival.request.brings_back_bytes or progress.arrival.saved_bytes
+            attempt.egress_usd += leaving_usd(self._plant, attempt.site, size_bytes)
         self._count_running(-1)
         told = self._pending if self.tally.waiting or ending is not Ending.SUCCEEDED else self._riding
         told.append(
@@ -383,6 +427,7 @@ class TwinWorld:
         )
         if ending is Ending.SUCCEEDED:
             self.tally.completed += 1
+            self.tally.late += now > (progress.arrival.request.deadline_at or math.inf)
             self.tally.completion_seconds.append(now - progress.arrival.at)
             self._end_run(progress)
         elif ending is Ending.STOPPED:
@@ -488,16 +533,19 @@ class TwinWorld:
         site = self._plant.sites[attempt.site]
         device_usd = self._device_usd(attempt)
         self.tally.device_usd += device_usd
+        self.tally.egress_usd += attempt.egress_usd
         kwh = joules * site.pue / JOULES_PER_KWH
         return Usage(
             attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR,
-            device_usd + kwh * site.usd_per_kwh,
+            device_usd + attempt.egress_usd + kwh * site.usd_per_kwh,
             kwh,
             kwh * site.grams_co2_per_kwh / 1000.0,
         )
 
     def _device_usd(self, attempt: Attempt) -> float:
         """What its GPUs cost by the hour since it holds them."""
+        if self._rents is not None and attempt.site in self._plant.clouds:
+            return self._rents.usd(attempt.site, attempt.gpus, attempt.started_at, self._now)
         device = self._plant.spots[attempt.nodes[0][0]].node.device
         gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
         return gpu_hours * (device.usd_per_hour if device else 0.0)
@@ -513,5 +561,6 @@ class TwinWorld:
         for attempt in list(self._attempts.values()):
             self._count(attempt)
             self.tally.device_usd += self._device_usd(attempt)
+            self.tally.egress_usd += attempt.egress_usd
         self.tally.move(self._now)
         self._recorder.finish(self._now)

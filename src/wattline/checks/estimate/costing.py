@@ -18,10 +18,12 @@ from wattline.checkpoint.cadence import (
 from wattline.checks.estimate.durations import Lasting
 from wattline.checks.estimate.records import Record
 from wattline.checks.report import Cost
+from wattline.policy.cloud import choose_cloud, may_burst, offers
 from wattline.policy.judging import empty_facility
 from wattline.policy.placement import choose_place
 from wattline.spec import Phase, Policy
 from wattline.state import JobRequest, Place, Plant, Saved, Snapshot, peak_watts_at
+from wattline.state.market import brought_back_bytes, leaving_usd
 from wattline.units import SECONDS_PER_HOUR
 
 _LATELY = 10  # runs whose draw counts
@@ -45,7 +47,12 @@ class PhaseCost:
 
 def place_alone(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Place | None:
     """Where it would be put if nothing else ran."""
-    return choose_place(empty_facility(snapshot.plant).snapshot, policy, request).place
+    empty = empty_facility(snapshot.plant).snapshot
+    place = choose_place(empty, policy, request).place
+    if place is None and snapshot.plant.clouds and may_burst(request, policy):
+        chosen = choose_cloud(empty, policy, request, offers(snapshot, policy, request))
+        return chosen[0].place if chosen is not None else None
+    return place
 
 
 def price_phase(
@@ -121,6 +128,8 @@ def _price_transfer(
     not_estimated: dict[str, str],
 ) -> float | None:
     """Every checkpoint is copied whole; what a copy already has is not counted off, so this is the most."""
+    if place.site in plant.clouds:
+        return leaving_usd(plant, place.site, brought_back_bytes(request, _newest_saved(records)))
     links = [plant.links.get(frozenset((place.site, site))) for site in request.replicate_to]
     usd_per_gigabyte = sum(link.usd_per_gigabyte for link in links if link is not None)
     if not usd_per_gigabyte or phase is None or phase.checkpoint is None:

@@ -98,6 +98,7 @@ def _pools_for(
         pool
         for pool, (site, device) in enumerate(plant.pools)
         if pool in able
+        and site not in plant.clouds
         and gpus_of_pools(plant)[pool] >= gpus
         and (not models or device in models)
         and (not residency or plant.sites[site].region in residency)

@@ -38,6 +38,12 @@ _DIRECT_CARBON = _Quantity(columns={"carbon intensity gco₂eq/kwh (direct)": 1.
 _PRICE = _Quantity(
     columns={"price (usd/mwh)": 1000.0, "usd_per_mwh": 1000.0, "usd_per_kwh": 1.0}, least=-1e5, most=1e5
 )
+_GPU_HOUR_PRICE = _Quantity(columns={"usd_per_gpu_hour": 1.0}, least=0.0, most=1e4)
+
+
+def read_gpu_hour_price(path: Path) -> tuple[HourlySeries, int]:
+    """USD per GPU-hour of a cloud by hour, and how many hours were missing."""
+    return _read(path, _GPU_HOUR_PRICE)
 
 
 def read_price(path: Path) -> tuple[HourlySeries, int]:

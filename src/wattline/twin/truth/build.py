@@ -48,7 +48,8 @@ def build_floor(
                 loops[loop.name].set_supply(around.supply_celsius(loop, at))
         _add_supplies(floor, plant, site)
         _add_racks(floor, plant, site, loops, at)
-        _add_nodes(floor, plant, site, lots, at, asleep)
+        # What is rented draws for us while somebody uses it.
+        _add_nodes(floor, plant, site, lots, at, asleep if site.cloud is None else 0.0)
     _come_to_rest(floor, at)
     floor.ramps = {number: RampMeter(at, floor.breakers[number].watts) for number in plant.ramped}
     return floor
