@@ -200,6 +200,16 @@ def test_short_jobs_are_put_into_what_is_kept_and_long_ones_are_not() -> None:
     assert kinds(hall.decide()) == [("start", "short/train")]
 
 
+def test_a_short_job_of_a_class_at_its_most_is_not_put_into_what_is_kept() -> None:
+    hall = starved(max_duration_seconds=5 * HOUR)
+    hall.policy = a_policy(sharing={"patience": "1h"}, classes={"bulk": {"max_gpus": 0}})
+    hall.wait(2 * HOUR)
+    hall.decide()
+    hall.ended("r0/train")
+    hall.submit(a_job("short/train", gpus=4, max_duration_seconds=HOUR, scheduling_class="bulk"))
+    assert kinds(hall.decide()) == []
+
+
 def test_a_reservation_whose_node_is_lost_is_made_anew() -> None:
     hall = starved()
     hall.wait(2 * HOUR)

@@ -166,7 +166,9 @@ class Conductor:
 
     def _requests(self) -> list[Event]:
         pending, self._pending = self._pending, []
-        return [*pending, *self._session.requests()] if self._hears_others else pending
+        events = [*pending, *self._session.requests()] if self._hears_others else pending
+        found = self._outlook.look_at_newcomers(self.state, self._policy, events, self.world.now())
+        return events if found is None else [*events, found]
 
     def _conclude(self, run: Run) -> None:
         """One run that cannot be concluded must not keep others from it."""

@@ -9,6 +9,7 @@ from wattline.policy.enforcing import NOTHING_ENFORCED, enforce
 from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
+from wattline.policy.saturation import bound_queues
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
 from wattline.spec.policy import Policy
@@ -35,6 +36,8 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
     recalled = recall(draft, policy)
     admission = admit(draft, policy, shared.opened, shifted.shift)
+    if policy.bounds_queues and draft.newcomers:
+        bound_queues(draft, policy, admission)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
     looks += (*shifted.looks, *recalled.looks, *admission.looks)

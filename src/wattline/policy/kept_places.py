@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from wattline.policy.classes import judge_class
 from wattline.policy.homing import home_of
 from wattline.policy.judging import judge_request
 from wattline.policy.permission import judge_permission
@@ -153,7 +154,8 @@ def fits_in_between(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[float
         if seconds <= 0 or (declared is not None and declared <= seconds):
             continue
         short = msgspec.structs.replace(request, max_duration_seconds=float(seconds))
-        if not all(verdict.allows for verdict in judge_permission(snapshot, short, policy)):
+        permission = judge_permission(snapshot, short, policy) + judge_class(snapshot, policy, short)
+        if not all(verdict.allows for verdict in permission):
             continue
         lifted = kept.lift(snapshot.at + seconds)
         place = choose_place(draft, policy, short, near=near, explain=False).place

@@ -11,6 +11,7 @@ import math
 import msgspec
 
 from wattline.physics import predict_speed
+from wattline.policy.classes import judge_class
 from wattline.policy.homing import home_of
 from wattline.policy.judging import empty_facility
 from wattline.policy.kept_places import after_kept, beside_kept, fits_in_between
@@ -58,7 +59,7 @@ def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option
     return tuple(option for option in found if option is not None)
 
 
-def _starts(
+def is_carried(
     after: Snapshot, policy: Policy, request: JobRequest, place: Place, power_fraction: float = 1.0
 ) -> bool:
     """Whether a job that is put there is carried: all it takes stays within what may be used."""
@@ -72,7 +73,8 @@ def _starts(
 
 
 def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
-    return all(verdict.allows for verdict in judge_permission(snapshot, request, policy))
+    asked = judge_permission(snapshot, request, policy) + judge_class(snapshot, policy, request)
+    return all(verdict.allows for verdict in asked)
 
 
 def usage_alone(
@@ -148,7 +150,7 @@ def _capped_to(
     ):
         return None  # it draws no less under such a cap
     place = choose_place(snapshot, policy, request, power_fraction=fraction, near=near, explain=False).place
-    if place is None or not _starts(snapshot, policy, request, place, fraction):
+    if place is None or not is_carried(snapshot, policy, request, place, fraction):
         return None
     device = snapshot.plant.spots[snapshot.plant.node_number[place.nodes[0][0]]].node.device
     watts = (
@@ -179,7 +181,7 @@ def _with_other_gpu(
     if (
         place is None
         or not _permitted(snapshot, policy, other)
-        or not _starts(snapshot, policy, other, place)
+        or not is_carried(snapshot, policy, other, place)
     ):
         return None
     device = snapshot.plant.spots[snapshot.plant.node_number[place.nodes[0][0]]].node.device
@@ -203,7 +205,7 @@ def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None)
         others = [site for site in snapshot.plant.sites if site != here]
         near = home_of(snapshot, job)
         place = choose_place(snapshot, policy, allowed, near=near, sites=others, explain=False).place
-        if place is not None and _starts(snapshot, policy, allowed, place):
+        if place is not None and is_carried(snapshot, policy, allowed, place):
             site = snapshot.plant.sites[place.site]
             is_asked = allowed is request
             change = f"move it to {site.name}" if is_asked else f"let its data go to {site.region}"
@@ -221,7 +223,7 @@ def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None)
 def _later(snapshot: Snapshot, policy: Policy, job: Job, near: str | None) -> Option | None:
     """When running jobs reach their longest, one after the other: the latest it could become."""
     found = find_wait(snapshot, policy, job.remainder, near)
-    if found is None or not _starts(found.after, policy, job.remainder, found.place):
+    if found is None or not is_carried(found.after, policy, job.remainder, found.place):
         return None
     return Option(
         change=f"wait until {found.last} has ended",
@@ -235,12 +237,12 @@ def written_seconds(seconds: float) -> str:
     return f"{math.floor(seconds / 60)}min" if seconds >= 60 else f"{math.floor(seconds)}s"
 
 
-def tell_options(options: tuple[Option, ...], at: float) -> str:
-    """What would start it now, two at most: "Starts now if capped to 92 %, or in oslo for +41.00 USD"."""
+def tell_options(options: tuple[Option, ...], at: float, most: int = 2) -> str:
+    """What would start it now: "Starts now if capped to 92 %, or in oslo for +41.00 USD"."""
     ways = []
     for option in options:
         if option.brief and option.starts_at <= at:
             delta = option.cost_delta_usd
             price = f" for {delta:+.2f} USD" if delta is not None and abs(delta) >= 0.005 else ""
             ways.append(f"{option.brief}{price}")
-    return f"Starts now if {', or '.join(ways[:2])}." if ways else ""
+    return f"Starts now if {', or '.join(ways[:most])}." if ways else ""

@@ -47,6 +47,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     exceptions: list[PolicyException] = []
     reservations: list[Reservation] = []
     has_news: bool = True
+    newcomers: list[str] = []
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -82,6 +83,7 @@ def dump_state(state: State) -> bytes:
             exceptions=list(state.exceptions.values()),
             reservations=list(state.reservations.values()),
             has_news=state.has_news,
+            newcomers=list(state.newcomers),
         )
     )
 
@@ -131,7 +133,7 @@ def load_state(facility: Facility, data: bytes) -> State:
     for reservation in dump.reservations:
         state.put_reservation(reservation.job, reservation)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
-    state.has_news = dump.has_news
+    state.has_news, state.newcomers = dump.has_news, dict.fromkeys(dump.newcomers)
     state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
     for resource in dump.mute[0]:
         state.ledger.set_mute(resource, is_mute=True)

@@ -40,6 +40,8 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
     for request in event.jobs:
         first = JobState.BLOCKED if request.after else JobState.WAITING
         state.put(Job(request=request, state=first, submitted_at=event.at, since=event.at))
+        if first is JobState.WAITING:
+            state.newcomers[request.job] = None
         for earlier in request.after:
             state.dependants.setdefault(earlier, []).append(request.job)
     for request in event.jobs:

@@ -127,6 +127,11 @@ class Snapshot(Belief):
         return self._state.newest_since > self._state.decided_at
 
     @property
+    def newcomers(self) -> Iterable[str]:
+        """Jobs that were submitted since the last decision and need not come after another."""
+        return self._state.newcomers
+
+    @property
     def lines(self) -> Iterator[tuple[bool, Queue]]:
         """The same by shape and project."""
         stuck = self._state.stuck
