@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from wattline.control import Standing
+
 
 class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the jobs of a trace. `unfinished` ran or waited when the replay ended."""
@@ -94,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused_because: dict[str, int] = {}  # a rule → how many jobs it refused
     lines_refused: int = 0  # rows of the trace that could not be read as jobs
     trips: int = 0  # breakers that opened
+    slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int
     digest: str
     emulated: bool = True

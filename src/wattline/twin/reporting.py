@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from wattline.control import Standing
 from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
@@ -15,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def report_of(
-    setting: Setting, world: TwinWorld, *, digest: str, wall_seconds: float, cpu_seconds: float
+    setting: Setting,
+    world: TwinWorld,
+    *,
+    digest: str,
+    wall_seconds: float,
+    cpu_seconds: float,
+    slos: Iterable[Standing] = (),
 ) -> Report:
     """Waits and utilisation over the time in which jobs arrived, all else to the end."""
     tally, energy = world.tally, world.truth.tally
@@ -67,6 +75,7 @@ def report_of(
         trips=energy.trips,
         seed=setting.seed,
         digest=digest,
+        slos={slo.name: slo for slo in slos},
     )
 
 
