@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from wattline.actuators import EmulatedActuator
+from wattline.cli.grid_outlooks import GridOutlooks
 from wattline.cli.policy_in_force import Following
 from wattline.cli.policy_shadow import Shadow
 from wattline.cli.session import LEASE_SECONDS, Session, user
@@ -77,6 +78,7 @@ class Conductor:
         self.state = session.state
         self._policy = session.policy_of(policy_digest)
         facility = self.state.plant.facility
+        self._grid = GridOutlooks(facility, session.home.root)
         self._engine = LocalEngine()
         began_at = max(time.time(), self.state.at)
         emulated = EmulatedFacility(facility, faults, seed, began_at)
@@ -130,6 +132,7 @@ class Conductor:
         self._journal.append(events, digest, decision)
         self._turned = (events, decision)
         self._outlook.hear(events)
+        self._grid.hear(events)
 
     def _show(self) -> None:
         if self._turned is not None:
@@ -167,6 +170,7 @@ class Conductor:
     def _requests(self) -> list[Event]:
         pending, self._pending = self._pending, []
         events = [*pending, *self._session.requests()] if self._hears_others else pending
+        events += self._grid.look(self.state, self._policy, self.world.now())
         found = self._outlook.look_at_newcomers(self.state, self._policy, events, self.world.now())
         return events if found is None else [*events, found]
 

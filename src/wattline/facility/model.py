@@ -127,6 +127,8 @@ class Site:
     price_series: str = ""
     carbon_series: str = ""
     weather_series: str = ""
+    # What is told of the hours ahead while it runs: a file or folder, absolute or in the state folder.
+    outlook_file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

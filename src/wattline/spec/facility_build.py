@@ -96,6 +96,7 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         price_series=site.tariff.series or "",
         carbon_series=site.carbon.series or "",
         weather_series=site.weather.series if site.weather else "",
+        outlook_file=site.outlook.file if site.outlook else "",
     )
 
 
