@@ -13,7 +13,7 @@ from wattline.cli.finding import View, find_jobs, open_view
 from wattline.cli.printing import iso, plain, print_json, stdout_console
 from wattline.cli.standing import state_of
 from wattline.cli.story import Entry, tell_story, why_moved
-from wattline.control import look_ahead
+from wattline.control import Deciders, look_ahead
 from wattline.policy import Eta, Explanation, KeptPlace, explain
 from wattline.spec import Policy
 from wattline.state import Job, Noticed, Snapshot
@@ -28,8 +28,8 @@ def explain_job(name: str | None, *, as_json: bool) -> int:
         whole_run = name is None or name == run.run
         policy = view.session.policy()
         _look_ahead(view, policy, jobs)
-        snapshot = Snapshot(view.state, view.at)
-        explained = [explain(snapshot, policy, job.id) for job in jobs]
+        deciders = Deciders(view.session.documents)
+        explained = [explain(*deciders.standpoint(view.state, view.at, job), job.id) for job in jobs]
         story = tell_story(view, run, jobs)
         if not as_json:
             show_explained(stdout_console(), view, run, jobs, explained, story)

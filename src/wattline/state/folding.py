@@ -21,15 +21,24 @@ replace = msgspec.structs.replace
 
 
 def _adopted(state: Tables, event: events.Adopted) -> None:
-    state.put_adopted(
-        {
-            "facility": event.facility,
-            "facility_sha256": event.facility_sha256,
-            "policy": event.policy,
-            "policy_sha256": event.policy_sha256,
-            "code": event.code,
+    documents = {
+        "facility": event.facility,
+        "facility_sha256": event.facility_sha256,
+        "policy": event.policy,
+        "policy_sha256": event.policy_sha256,
+        "code": event.code,
+    }
+    if event.canary_sha256:
+        documents |= {
+            "canary": event.canary,
+            "canary_sha256": event.canary_sha256,
+            "canary_on": "\n".join(event.canary_on),
+            "canary_share": repr(event.canary_share),
         }
-    )
+    if any(state.adopted.get(name) != documents.get(name) for name in ("canary_sha256", "canary_on")):
+        for job_id in list(state.reservations):  # a place that is kept may be on the other side now
+            state.put_reservation(job_id, None)
+    state.put_adopted(documents)
     state.stuck.clear()  # another policy, or another version of the code, may think otherwise
     state.put_forecast(None)
 
