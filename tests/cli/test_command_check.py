@@ -67,6 +67,28 @@ def test_behind_a_queue_it_says_when_it_starts(pipeline: Path, writing: Writing,
     assert "waits for" in told["phases"][0]["say"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "code", "outcome"), [("refuse", 1, "refuse"), ("warn", 0, "warn")], ids=["refused", "warned"]
+)
+def test_a_queue_that_is_too_long_is_told_before_anybody_submits(
+    pipeline: Path, writing: Writing, wattline: Wattline, mode: str, code: int, outcome: str
+) -> None:
+    alone = PIPELINE.replace("  prepare: {run: echo ready}\n", "").replace("    after: [prepare]\n", "")
+    pipeline.write_text(alone)
+    wait_in_line(writing)
+    policy = pipeline.parent / "policy.yaml"
+    policy.write_text(f"queue: {{max_wait: 1s, mode: {mode}}}\nclasses: {{urgent: {{priority: 9}}}}\n")
+    told = wattline("check", "--policy", "policy.yaml", "--output", "json")
+    assert told.code == code, told.err
+    (said,) = [each for each in told.json["policy"] if each["rule"] == "queue.wait"]
+    assert said["outcome"] == outcome
+    assert "p50 " in said["message"]
+    assert "submit again at " in said["fix"]
+    sooner = [option for option in told.json["options"] if option["change"] == "ask for class urgent"]
+    waits = told.json["estimate"]["queue_minutes"]["p50"]
+    assert [option["effect"]["starts_minutes"] < waits for option in sooner] == [True]
+
+
 def test_how_long_it_takes_is_what_it_took(ran: str, kept: Path, wattline: Wattline) -> None:
     told = wattline("check", str(kept / "team" / "wattline.yaml"), "--output", "json").json
     assert [phase["wall_from"] for phase in told["phases"]] == ["1 recorded run", "1 recorded run"]

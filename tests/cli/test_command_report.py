@@ -176,6 +176,13 @@ def test_with_another_policy_all_is_counted_by_its_slos(
     assert at_once["bad"] > 0
 
 
+def test_a_team_that_does_not_exist_is_told_with_the_nearest_name(teams: Teams, wattline: Wattline) -> None:
+    busy(teams)
+    told = wattline("report", "--team", "visoin")
+    assert told.code == 2
+    assert "did you mean vision?" in told.err
+
+
 def test_quotas_above_the_facility_are_told(home: Path, wattline: Wattline) -> None:
     home.parent.mkdir(exist_ok=True)
     teams = Teams(home, POLICY.replace("gpu_hours: 200", "gpu_hours: 2000"))

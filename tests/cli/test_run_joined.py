@@ -6,9 +6,22 @@ import json
 import signal
 from pathlib import Path
 
-from cli.running import Desk, assert_nothing_is_left, end, kill, wait_until
+from cli.running import POLICY, Desk, assert_nothing_is_left, end, kill, wait_until
 
 _SLEEP = "import time; time.sleep({})"
+_ONE_NODE = """\
+facility: one-node
+sites:
+  here:
+    region: eu
+    tariff: {energy: 0.2}
+    carbon: {zone: DE, intensity: 300}
+    feeds: {wall: {rating: 20kW}}
+    loops: {room: {kind: air, capacity: 20kW, supply: 22C}}
+    racks: {r1: {cap: 10kW, power: [wall], loop: room, nodes: {gpu: A100, gpus: 8, cpus: 8, other: 100W}}}
+    storage: {throughput: 1GB/s}
+    telemetry: {source: none}
+"""
 
 
 def two_desks(tmp_path: Path, desk: Desk) -> Desk:
@@ -48,6 +61,27 @@ def test_the_second_takes_over_when_the_first_is_killed(desk: Desk, tmp_path: Pa
     assert small.ended_at is None
     assert [state.jobs[job].state for job in small.jobs] == ["paused"]
     desk.write("train.py", _SLEEP.format(0))
+    assert_nothing_is_left(desk)
+
+
+def test_who_comes_to_a_queue_that_is_too_long_is_refused_at_once_and_told_what_would_start(
+    desk: Desk, tmp_path: Path
+) -> None:
+    asked = {"resources": {"gpus": 8}, "constraints": {"max_duration": "1h"}}
+    desk.write("train.py", _SLEEP.format(600))
+    desk.pipeline({"train": {"run": "python train.py", **asked, "resources": {"gpus": 6}}})
+    desk.write("policy.yaml", POLICY | {"queue": {"max_wait": "1min"}})
+    other = two_desks(tmp_path, desk)
+    other.write("train.py", _SLEEP.format(600))
+    other.pipeline({"train": {"run": "python train.py", **asked}}, pipeline="other")
+    first = desk.start("--facility", str(desk.write("one-node.yaml", _ONE_NODE)))
+    wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
+    second = other.run()
+    assert (second.code, second.json["status"]) == (1, "refused"), second.err
+    assert "queue.wait of fleet refuses it: short by" in second.json["say"]
+    assert "UTC, by this forecast. Starts now if with 2 GPUs" in second.json["say"]
+    assert second.json["say"] in second.err
+    assert end(first, signal.SIGINT).code == 130
     assert_nothing_is_left(desk)
 
 

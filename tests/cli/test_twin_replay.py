@@ -91,6 +91,37 @@ def test_pictures_and_the_page_are_written_and_change_nothing(
     assert seen.json["energy_kwh"] == unseen.json["energy_kwh"]
 
 
+def test_slos_are_counted_on_what_happens_and_shown_with_what_is_left_of_their_budgets(
+    trace: Path, facility: Path, tmp_path: Path, wattline: Wattline
+) -> None:
+    slos = tmp_path / "slos.yaml"
+    slos.write_text("slos: [{name: soon, indicator: start_wait_seconds, objective: 99%, within: 1min}]\n")
+    asked = ("twin", "replay", trace, "--facility", facility, "--arrival-scale", 4, "--slo", slos)
+    page = tmp_path / "report.html"
+    told = wattline(*asked, "--html", page, "--output", "json").json
+    soon = told["slos"]["soon"]
+    assert soon["good"] + soon["bad"] == told["jobs"]["submitted"]
+    assert soon["is_met"] is False
+    assert soon["left"] == pytest.approx(soon["allowed"] - soon["bad"])
+    assert [burn["window_seconds"] for burn in soon["burns"]] == [3600.0, 21600.0, 259200.0]
+    assert soon["reasons"]
+    assert "99 % of jobs start within 1 min" in page.read_text()
+    text = wattline(*asked).out
+    assert "soon" in text
+    assert "missed" in text
+
+
+def test_a_file_of_slos_that_is_wrong_is_told_with_its_place(
+    trace: Path, facility: Path, tmp_path: Path, wattline: Wattline
+) -> None:
+    slos = tmp_path / "slos.yaml"
+    slos.write_text("slos: [{name: soon, indicator: start_wait_seconds, objective: 99%}]\n")
+    told = wattline("twin", "replay", trace, "--facility", facility, "--slo", slos)
+    assert told.code == 2
+    assert "slos.yaml:1:" in told.err
+    assert "needs within" in told.err
+
+
 def test_the_text_has_figures_with_units_and_says_that_they_are_emulated(
     trace: Path, facility: Path, wattline: Wattline
 ) -> None:

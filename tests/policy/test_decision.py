@@ -416,6 +416,25 @@ def test_a_job_that_finds_everything_taken_does_not_look_at_every_node(
     assert asked["gpus_free"] < 40
 
 
+@pytest.mark.parametrize("seconds", [-3e5, -100.0, 3e7], ids=["far back", "back", "a year on"])
+def test_a_clock_that_jumps_neither_stops_what_runs_nor_starts_it_twice(seconds: float) -> None:
+    policy = a_policy(teams={"nlp": {}}, sharing={"patience": "1h"}, power_sharing={"by": "caps"})
+    hall = a_world(a_site(nodes=2), policy=policy)
+    hall.run(a_job("r1/train", gpus=8))
+    hall.submit(a_job("r2/train", gpus=16))
+    hall.decide()
+    hall.wait(seconds)
+    hall.submit(a_job("r3/train", gpus=1))
+    decision = hall.decide()
+    assert [job for kind, job in kinds(decision) if kind != "start"] == []
+    assert hall.job("r1/train").state is JobState.RUNNING
+    assert decision.revisit_at is None or decision.revisit_at > decision.at
+    hall.obey(decision)
+    hall.wait(-seconds)
+    assert kinds(hall.decide()) == []
+    assert_ledger_is_true(hall.state)
+
+
 def test_every_job_ends_up_somewhere() -> None:
     hall = busy()
     for _ in range(40):

@@ -29,7 +29,9 @@ def test_one_reason_dominates_and_carries_its_shortfall() -> None:
     assert found.blocked_by is not None
     assert (found.blocked_by.rule, found.blocked_by.subject) == ("power.rack", "zurich/r1")
     assert (found.blocked_by.short_by, found.blocked_by.unit) == (1600.0, "watts")
-    assert found.say.startswith("r1/train waits for power.rack of zurich/r1: 1.6 kW short")
+    assert found.say.startswith(
+        "r1/train waits for rack zurich/r1: 1.6 kW short. Starts now if capped to 50 %"
+    )
 
 
 def test_the_larger_shortfall_is_named_and_a_refusal_before_any_wait() -> None:

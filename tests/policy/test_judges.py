@@ -451,6 +451,16 @@ def exemption(rule: str, until: str = "2100-01-01T00:00Z", project: str = "nlp")
     return {"rule": rule, "project": project, "until": until, "because": "a deadline", "approved_by": "ops"}
 
 
+def test_a_rule_that_loops_over_a_long_list_ends_and_makes_the_job_wait() -> None:
+    loops = "job.gpu.all(a, job.gpu.all(b, job.gpu.all(c, a != b || b != c || a == c)))"
+    rules = [{"name": "loops", "when": loops, "say": "no", "mode": "block"}]
+    hall = a_world(policy=a_policy(rules=rules))
+    request = a_job(gpu_models=("A100", *[f"model-{number}" for number in range(1000)]))
+    verdict = verdict_on(hall, request, "rule.loops")
+    assert verdict.outcome is Outcome.WAIT
+    assert "could not be evaluated" in verdict.say
+
+
 @pytest.mark.parametrize(
     ("exempt", "expected"),
     [

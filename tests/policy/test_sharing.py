@@ -168,6 +168,33 @@ def test_a_huge_job_behind_small_ones_starts_once_it_was_overtaken_for_long_enou
     assert hall.job("big/train").state is JobState.RUNNING
 
 
+@pytest.mark.parametrize("hours", [0.5, 2.0, 6.0])
+def test_nobody_is_overtaken_for_longer_than_patience_and_what_runs_then(hours: float) -> None:
+    """Small jobs that declare how long they take come without end, two for each that leaves."""
+    hall = starved(max_duration_seconds=hours * HOUR)
+    came_at, number = hall.at, 0
+    while hall.job("big/train").state is JobState.WAITING:
+        assert hall.at - came_at <= HOUR + hours * HOUR + 120.0
+        hall.wait(60)
+        for job in list(hall.state.jobs.values()):
+            over = job.state is JobState.RUNNING and hall.at >= (job.started_at or 0.0) + hours * HOUR
+            if over:
+                hall.ended(job.id)
+                number += 1
+                more = [f"more-{number}-{copy}/train" for copy in range(2)]
+                hall.submit(*[a_job(name, gpus=4, max_duration_seconds=hours * HOUR) for name in more])
+        hall.obey(hall.decide())
+
+
+def test_a_project_that_no_team_names_takes_its_turn_as_a_team_of_weight_one() -> None:
+    hall = a_world(a_site(nodes=1), policy=a_policy(teams={"nlp": {"weight": 1}}))
+    hall.run(a_job("n0/train", gpus=4, project="nlp"))
+    hall.submit(a_job("n1/train", gpus=4, project="nlp"))
+    hall.wait(1)
+    hall.submit(a_job("x1/train", gpus=4, project="nobody-knows-it"))
+    assert kinds(hall.decide()) == [("start", "x1/train")]
+
+
 def test_without_patience_nothing_is_kept_for_it() -> None:
     hall = a_world(a_site(nodes=2), policy=a_policy(sharing={"patience": None}))
     hall.run(*[a_job(f"r{n}/train", gpus=4) for n in range(4)])
@@ -198,6 +225,16 @@ def test_short_jobs_are_put_into_what_is_kept_and_long_ones_are_not() -> None:
     assert kinds(hall.decide()) == []
     hall.submit(a_job("short/train", gpus=4, max_duration_seconds=2 * HOUR))
     assert kinds(hall.decide()) == [("start", "short/train")]
+
+
+def test_a_short_job_of_a_class_at_its_most_is_not_put_into_what_is_kept() -> None:
+    hall = starved(max_duration_seconds=5 * HOUR)
+    hall.policy = a_policy(sharing={"patience": "1h"}, classes={"bulk": {"max_gpus": 0}})
+    hall.wait(2 * HOUR)
+    hall.decide()
+    hall.ended("r0/train")
+    hall.submit(a_job("short/train", gpus=4, max_duration_seconds=HOUR, scheduling_class="bulk"))
+    assert kinds(hall.decide()) == []
 
 
 def test_a_reservation_whose_node_is_lost_is_made_anew() -> None:

@@ -83,8 +83,14 @@ _LINKS = [a_link(("zurich", "oslo")), a_link(("zurich", "cloud"), usd_per_gigaby
 FACILITY = a_facility(_SITES[0], _OSLO, _SITES[2], links=_LINKS)
 POLICY = a_policy(
     thresholds={"settle": "5s", "clear_for": "20s", "acknowledge_within": "15s", "restart_backoff": "8s"},
-    classes={"urgent": {"priority": 50}, "short": {"max_duration": "10h"}},
-    teams={"nlp": {"quota": {"gpu_hours": 60}}, "vision": {"quota": {"usd": 5}, "limit": "soft"}},
+    classes={
+        "urgent": {"priority": 50},
+        "short": {"max_duration": "10h", "queue": {"max_wait": "12s", "by": "p90"}},
+    },
+    teams={
+        "nlp": {"quota": {"gpu_hours": 60}, "queue": {"max_wait": "25s", "mode": "warn"}},
+        "vision": {"quota": {"usd": 5}, "limit": "soft", "queue": {"max_waiting_jobs": 2}},
+    },
     rules=[{"name": "big", "when": "job.gpus > 12 && !job.approved", "say": "ask first", "mode": "block"}],
     under_pressure=[{"cap_power": "60%"}, {"pause": "60s"}, {"migrate": "any"}],
     scaling={"sleep_after": "60s", "retry_after": "40s"},
@@ -270,7 +276,8 @@ class History:
         """Of all jobs there are, sensible or not; now and then an old one comes late."""
         at = self.hall.at - (20.0 if second % 7 == 6 else 0.0)
         late = None if first % 3 == 0 else at + first
-        starts = tuple(Expected(job, at + second, late) for job in self.hall.state.jobs)
+        come = [one.job for event in self.batch if isinstance(event, RunSubmitted) for one in event.jobs]
+        starts = tuple(Expected(job, at + second, late) for job in (*self.hall.state.jobs, *come))
         return Forecasted(at=at, starts=starts, samples=second, horizon_seconds=600.0)
 
     def _reclaim(self, first: int, second: int) -> Event:

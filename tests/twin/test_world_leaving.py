@@ -14,6 +14,7 @@ from wattline.state import (
     ActionKind,
     AttemptEnded,
     AttemptStarted,
+    CheckpointSaved,
     Ending,
     Event,
     JobRequest,
@@ -24,7 +25,7 @@ from wattline.twin.meters import Meters
 from wattline.twin.run import metered
 from wattline.twin.transfers import Transfers
 from wattline.twin.truth import Truth
-from wattline.twin.workload import Arrival
+from wattline.twin.workload import SAVED_EVERY_SECONDS, Arrival
 from wattline.twin.world import TwinWorld
 
 JOB = "r1/train"
@@ -104,6 +105,23 @@ def test_an_attempt_that_is_given_up_for_lost_may_begin_again() -> None:
     hall.until(3700.0)
     assert [ending for ending, _ in hall.endings()] == [Ending.LOST]
     assert (hall.world.tally.running, hall.world.tally.failed) == (1, 0)
+
+
+def test_a_checkpoint_of_an_attempt_that_is_cut_is_of_the_time_it_was_saved_at() -> None:
+    hall = Hall()
+    hall.ask(ActionKind.START, 1, ZURICH)
+    hall.until(5000.0)
+    hall.ask(ActionKind.STOP, 1, lost=True)
+    hall.until(5001.0)
+    (saved,) = [event for event in hall.told if isinstance(event, CheckpointSaved)]
+    (started,) = [event.at for event in hall.told if isinstance(event, AttemptStarted)]
+    assert started + 2 * SAVED_EVERY_SECONDS <= saved.at < 5000.0 - 1000.0
+    hall.ask(ActionKind.START, 2, FRANKFURT)
+    hall.until(5400.0)
+    hall.ask(ActionKind.STOP, 2, lost=True)
+    hall.until(5401.0)
+    again = [event.at for event in hall.told if isinstance(event, CheckpointSaved)]
+    assert again[1:] in ([], [saved.at]), "the second attempt saved nothing"
 
 
 @pytest.mark.parametrize(("left", "arrives_at"), [(1.0, 100.0), (0.5, 150.0), (2.0, 75.0)])

@@ -15,6 +15,7 @@ from wattline.checks.base import FoundBase, Standing
 from wattline.checks.comparing import NOTHING, compare, is_worth_a_comment
 from wattline.checks.estimate import Estimated, estimate_run, goal_of, span_of, trials_of, weigh_runs
 from wattline.checks.gating import judge_estimate
+from wattline.checks.lanes import find_lanes, is_too_long
 from wattline.checks.options import find_options, is_about_asking
 from wattline.checks.outlook import Outlook, look_at_run
 from wattline.checks.preflight import Asking, preflight
@@ -119,7 +120,7 @@ def make_report(question: Question, base: FoundBase | None) -> Report:
         base=compared[0] if compared is not None else None,
         diff=diff,
         policy=said,
-        options=tuple(_options(outlook, policy, estimated)),
+        options=tuple(_options(question, outlook, estimated)),
         marginal=_marginal(state, pipeline),
         worth_a_comment=is_worth_a_comment(diff, policy.review.comment_above, verdict),
         emulated=question.emulated,
@@ -259,9 +260,12 @@ def _answer(
     return min(worst, most, key=_RANKS.__getitem__), tuple(dict.fromkeys(reason for _, reason in found))
 
 
-def _options(outlook: Outlook, policy: Policy, estimated: Estimated) -> Iterator[Option]:
+def _options(question: Question, outlook: Outlook, estimated: Estimated) -> Iterator[Option]:
+    policy = question.policy
     for looked, cost in zip(outlook.phases, estimated.phases, strict=True):
         yield from find_options(outlook.snapshot, policy, looked.request, cost.lasting.p50_seconds)
+        if is_too_long(looked):
+            yield from find_lanes(question.state, policy, outlook, looked)
 
 
 def _marginal(state: State, pipeline: Pipeline) -> Marginal | None:

@@ -147,7 +147,7 @@ def is_about_asking(verdict: Verdict) -> bool:
     return verdict.rule.startswith(_ABOUT_ASKING) or verdict.outcome is Outcome.REFUSE
 
 
-_ABOUT_ASKING = ("rule.", "quota.", "budget.", "duration.", "instance.", "residency")
+_ABOUT_ASKING = ("rule.", "quota.", "budget.", "duration.", "instance.", "residency", "queue.")
 
 
 def _is_of_team(verdict: Verdict) -> bool:

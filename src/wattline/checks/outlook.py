@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from wattline.checks.report import Span
 from wattline.policy import Eta, Explanation, dominant, explain, judge_request
+from wattline.policy.saturation import judge_queue
 from wattline.spec import Pipeline, Policy
 from wattline.state import (
     JobRequest,
@@ -42,6 +43,7 @@ class PhaseOutlook:
 class Outlook:
     snapshot: Snapshot  # with the run in it, behind all that waits
     phases: tuple[PhaseOutlook, ...]
+    submitted: RunSubmitted
     queue: Span  # minutes until its first phases have started
 
 
@@ -59,12 +61,16 @@ def look_at_run(state: State, policy: Policy, pipeline: Pipeline, at: float, *, 
         p50=_latest_minutes([eta.p50 if eta else None for eta in first], at),
         p90=_latest_minutes([eta.p90 if eta else None for eta in first], at),
     )
-    return Outlook(snapshot=snapshot, phases=phases, queue=queue)
+    return Outlook(snapshot=snapshot, phases=phases, submitted=submitted, queue=queue)
 
 
 def _look_at_phase(snapshot: Snapshot, policy: Policy, request: JobRequest) -> PhaseOutlook:
     explained: Explanation = explain(snapshot, policy, request.job)
     say, verdicts = explained.say, explained.verdicts
+    if policy.bounds_queues and not request.after and explained.blocked_by is not None:
+        verdicts = (*verdicts, *judge_queue(snapshot, policy, snapshot.job(request.job)))
+        refusal = next((one for one in verdicts if one.rule.startswith("queue.") and one.change), None)
+        say = f"{refusal.sentence()}; {refusal.change}" if refusal is not None else say
     if request.after:  # as if its turn had come: what is refused then is better known now
         verdicts = judge_request(snapshot, policy, request, None).verdicts
         reason = dominant(verdicts)

@@ -75,16 +75,27 @@ def diff(
 def canary(
     asked: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE|status|stop", help="A policy to try in shadow; or how one fares; or its end."
-        ),
+        typer.Argument(metavar="FILE|status|stop", help="A policy to try; or how one fares; or its end."),
     ],
+    share: Annotated[
+        str | None,
+        typer.Option(help="It decides for so many of the GPUs, in whole racks, such as 10%; not in shadow."),
+    ] = None,
+    site: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="… or for this site; may be given more than once."),
+    ] = None,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="… or for this rack or node; may be given more than once."),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Let a candidate decide in shadow, beside the policy in force; nothing that it decides is done."""
+    """Let a candidate decide in shadow, where nothing of it is done, or for a share of the nodes."""
     from wattline.cli.command_policy_canary import run_canary
 
-    raise typer.Exit(run_canary(asked, as_json=output is Output.JSON))
+    on = (*(site or ()), *(nodes or ()))
+    raise typer.Exit(run_canary(asked, share=share, on=on, as_json=output is Output.JSON))
 
 
 @policy_app.command(

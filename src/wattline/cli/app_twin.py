@@ -85,6 +85,10 @@ def replay(
     seed: Annotated[int, typer.Option(help="For what is random: truth, meters, what jobs draw.")] = 0,
     truth: TruthOption = TruthChoice.PERTURBED,
     until: UntilOption = None,
+    slo: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="SLOs to count on what happens: a document with `slos`."),
+    ] = None,
     plots: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write pictures there, one for each question.")
     ] = None,
@@ -107,6 +111,7 @@ def replay(
         seed=seed,
         exact=truth is TruthChoice.EXACT,
         until_seconds=until,
+        slo=slo,
     )
     raise typer.Exit(replay_trace(question, plots=plots, html=html, as_json=output is Output.JSON))
 

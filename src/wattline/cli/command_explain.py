@@ -13,8 +13,8 @@ from wattline.cli.finding import View, find_jobs, open_view
 from wattline.cli.printing import iso, plain, print_json, stdout_console
 from wattline.cli.standing import state_of
 from wattline.cli.story import Entry, tell_story, why_moved
-from wattline.control import look_ahead
-from wattline.policy import Eta, Explanation, explain
+from wattline.control import Deciders, look_ahead
+from wattline.policy import Eta, Explanation, KeptPlace, explain
 from wattline.spec import Policy
 from wattline.state import Job, Noticed, Snapshot
 
@@ -28,8 +28,8 @@ def explain_job(name: str | None, *, as_json: bool) -> int:
         whole_run = name is None or name == run.run
         policy = view.session.policy()
         _look_ahead(view, policy, jobs)
-        snapshot = Snapshot(view.state, view.at)
-        explained = [explain(snapshot, policy, job.id) for job in jobs]
+        deciders = Deciders(view.session.documents)
+        explained = [explain(*deciders.standpoint(view.state, view.at, job), job.id) for job in jobs]
         story = tell_story(view, run, jobs)
         if not as_json:
             show_explained(stdout_console(), view, run, jobs, explained, story)
@@ -71,11 +71,13 @@ def describe_explained(explained: Explanation, story: list[Entry]) -> dict[str, 
         "say": explained.say,
         "blocked_by": explained.blocked_by,
         "eta": _describe_eta(explained.eta),
+        "reservation": _describe_kept(explained.kept),
         "options": [
             {
                 "change": option.change,
                 "starts_at": iso(option.starts_at),
                 "cost_delta_usd": option.cost_delta_usd,
+                "fields": option.fields,
             }
             for option in explained.options
         ],
@@ -100,6 +102,23 @@ def _describe_eta(eta: Eta | None) -> dict[str, object] | None:
         "age_seconds": eta.age_seconds,
         "samples": eta.samples,
         "horizon_seconds": eta.horizon_seconds,
+    }
+
+
+def _describe_kept(kept: KeptPlace | None) -> dict[str, object] | None:
+    if kept is None:
+        return None
+    return {
+        "holder": kept.holder,
+        "project": kept.project,
+        "is_own": kept.is_own,
+        "made_at": iso(kept.made_at),
+        "starts_at": iso(kept.starts_at),
+        "place": str(kept.place),
+        "gpus": kept.gpus,
+        "free_gpus": kept.free_gpus,
+        "leavers": kept.leavers,
+        "because": kept.because,
     }
 
 

@@ -6,12 +6,13 @@ import time
 
 from rich.console import Console
 
+from wattline.cli.canary_arms import is_apart, say_share_of, show_arms, with_share
 from wattline.cli.command_explain_past import describe_difference, say_difference
 from wattline.cli.policy_shadow import CanaryFiles, Candidate, Seen
 from wattline.cli.policy_trial import REFUSES, STARTS_NOTHING, say_jobs
 from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
 from wattline.cli.session import open_session, user
-from wattline.errors import UnavailableError
+from wattline.errors import UnavailableError, UsageError
 from wattline.live import Home
 from wattline.twin.wording import say_count
 from wattline.units import format_seconds
@@ -20,8 +21,12 @@ STATUS, STOP = "status", "stop"
 _MOST_SHOWN = 10
 
 
-def run_canary(asked: str, *, as_json: bool) -> int:
+def run_canary(asked: str, *, share: str | None = None, on: tuple[str, ...] = (), as_json: bool) -> int:
     """A file begins one, in place of another that may be under way."""
+    if asked in (STATUS, STOP) and (share is not None or on):
+        raise UsageError("--share, --site and --nodes belong to a policy that begins", hint="name a file")
+    if asked == STATUS and is_apart(Home.find()):
+        return show_arms(Home.find(), as_json=as_json)
     if asked == STATUS:
         return _status(as_json=as_json)
     if asked == STOP:
@@ -32,19 +37,24 @@ def run_canary(asked: str, *, as_json: bool) -> int:
         candidate = Candidate(
             policy=session.policy_of(digest).policy, sha256=digest, by=user(), at=time.time()
         )
+        if share is not None or on:
+            candidate = with_share(session, candidate, share, on)
         CanaryFiles(session.home).begin(candidate)
         conducted = session.store.lease.current() is not None
     finally:
         session.close()
     if as_json:
-        print_json({"policy": candidate.policy, "sha256": digest, "since": iso(candidate.at)})
+        told = {"policy": candidate.policy, "sha256": digest, "since": iso(candidate.at)}
+        print_json({**told, "on": candidate.on, "share": candidate.share} if candidate.on else told)
         return 0
     console = stdout_console()
-    console.print(plain(f"{candidate.policy} decides in shadow from here on; nothing of it is done"))
+    if candidate.on:
+        console.print(plain(f"{candidate.policy} decides for {say_share_of(candidate)} from here on"))
+    else:
+        console.print(plain(f"{candidate.policy} decides in shadow from here on; nothing of it is done"))
     when = "with its next turn" if conducted else "with the next run: nobody conducts here now"
-    console.print(
-        f"it begins {when}; `wattline policy canary status` shows what it would have done", style="dim"
-    )
+    shows = "how both sides fare" if candidate.on else "what it would have done"
+    console.print(f"it begins {when}; `wattline policy canary status` shows {shows}", style="dim")
     return 0
 
 
@@ -53,9 +63,8 @@ def _stop(*, as_json: bool) -> int:
     if as_json:
         print_json({"stopped": candidate is not None, "policy": candidate.policy if candidate else None})
     else:
-        told = (
-            f"{candidate.policy} no longer decides in shadow" if candidate else "no candidate was in shadow"
-        )
+        where = f"for {say_share_of(candidate)}" if candidate and candidate.on else "in shadow"
+        told = f"{candidate.policy} no longer decides {where}" if candidate else "no candidate was in shadow"
         stdout_console().print(plain(told))
     return 0
 

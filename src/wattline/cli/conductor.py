@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from wattline.actuators import EmulatedActuator
+from wattline.cli.grid_outlooks import GridOutlooks
+from wattline.cli.policy_arms import Arms
 from wattline.cli.policy_in_force import Following
 from wattline.cli.policy_shadow import Shadow
 from wattline.cli.session import LEASE_SECONDS, Session, user
@@ -62,7 +64,7 @@ class Conductor:
         following: Following | None = None,
     ) -> None:
         self._session = session
-        self._following, self._shadow = following, Shadow(session)
+        self._following, self._shadow, self._arms = following, Shadow(session), Arms(session)
         self._watcher = watcher
         self._whole = False  # whether the state is the one that the journal leads to
         self._turned: tuple[Sequence[Event], Decision] | None = None
@@ -77,6 +79,7 @@ class Conductor:
         self.state = session.state
         self._policy = session.policy_of(policy_digest)
         facility = self.state.plant.facility
+        self._grid = GridOutlooks(facility, session.home.root)
         self._engine = LocalEngine()
         began_at = max(time.time(), self.state.at)
         emulated = EmulatedFacility(facility, faults, seed, began_at)
@@ -118,9 +121,12 @@ class Conductor:
             self._pending.append(event)
             if isinstance(event, Adopted):
                 self._policy = self._session.policy_of(event.policy_sha256)
+        self._pending += self._arms.look(self.state, self.world.now())
 
     def _decide(self, snapshot: Snapshot, policy: Policy) -> Decision:
         """What counts; then what a candidate says of the same state, which is noted and dropped."""
+        if "canary_sha256" in self.state.adopted:
+            return self._arms.decide(self.state, snapshot.at)
         decision = decide(snapshot, policy)
         self._shadow.watch(self.state, decision, policy)
         return decision
@@ -129,7 +135,9 @@ class Conductor:
         """The loop's journal; what is written is shown once the turn is over."""
         self._journal.append(events, digest, decision)
         self._turned = (events, decision)
+        self._arms.note(self.state, events, decision)
         self._outlook.hear(events)
+        self._grid.hear(events)
 
     def _show(self) -> None:
         if self._turned is not None:
@@ -161,12 +169,16 @@ class Conductor:
         """End all that runs, and let the next reader start from here."""
         self.world.close()
         self._shadow.close()
+        self._arms.close()
         if self._whole:
             self._session.save_snapshot()
 
     def _requests(self) -> list[Event]:
         pending, self._pending = self._pending, []
-        return [*pending, *self._session.requests()] if self._hears_others else pending
+        events = [*pending, *self._session.requests()] if self._hears_others else pending
+        events += self._grid.look(self.state, self._policy, self.world.now())
+        found = self._outlook.look_at_newcomers(self.state, self._policy, events, self.world.now())
+        return events if found is None else [*events, found]
 
     def _conclude(self, run: Run) -> None:
         """One run that cannot be concluded must not keep others from it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 from rich.console import Console
@@ -80,8 +81,12 @@ def _show_job(
 ) -> None:
     console.print(Text.assemble((job.id, "bold"), f": {explained.state}", f"{_since(view, job)}"))
     if explained.state in _UNDECIDED:
-        console.print(plain(explained.say))
-        _show_eta(console, view, explained.eta, by_clock=by_clock)
+        eta = explained.eta
+        when = clock if by_clock else partial(_from_now, view)
+        expected = _expect(view, eta, by_clock=by_clock) if eta is not None else ""
+        console.print(plain(explained.tell(expected[:1].upper() + expected[1:], when)))
+        if eta is not None:
+            console.print(f"expected {_assumed(eta)}", style="dim")
         _show_options(console, view, explained)
         _show_verdicts(console, explained.verdicts)
         return
@@ -119,8 +124,18 @@ def _since(view: View, job: Job) -> str:
 
 def _show_eta(console: Console, view: View, eta: Eta | None, *, by_clock: bool) -> None:
     if eta is not None:
-        aged = f"; forecast {format_seconds(round(eta.age_seconds))} ago" if eta.age_seconds >= 1 else ""
-        console.print(f"{_expect(view, eta, by_clock=by_clock)}, if work comes as it came lately{aged}")
+        console.print(f"{_expect(view, eta, by_clock=by_clock)}, {_assumed(eta)}")
+
+
+def _assumed(eta: Eta) -> str:
+    aged = f"; forecast {format_seconds(round(eta.age_seconds))} ago" if eta.age_seconds >= 1 else ""
+    return f"if work comes as it came lately{aged}"
+
+
+def _from_now(view: View, at: float) -> str:
+    """Where nobody conducts, times to come count from when somebody goes on."""
+    away = at - view.at
+    return f"{format_seconds(round(away))} after somebody goes on with it" if away > 0 else clock(at)
 
 
 def _expect(view: View, eta: Eta, *, by_clock: bool) -> str:
@@ -139,16 +154,21 @@ def _expect(view: View, eta: Eta, *, by_clock: bool) -> str:
 def _show_options(console: Console, view: View, explained: Explanation) -> None:
     if not explained.options:
         return
-    table = columns("what would start it", "starts", "costs", last_ratio=False)
+    table = columns("what would start it", "starts", "costs", "in wattline.yaml", last_ratio=False)
     for option in explained.options:
         delta = option.cost_delta_usd
         table.add_row(
             plain(option.change),
             "now" if option.starts_at <= view.at else clock(option.starts_at),
             "not known" if delta is None else f"{delta:+.2f} USD",
+            plain(", ".join(_written(name, value) for name, value in option.fields.items())),
         )
     console.print()
     console.print(table)
+
+
+def _written(name: str, value: str | tuple[str, ...]) -> str:
+    return f"{name}: {value if isinstance(value, str) else '[' + ', '.join(value) + ']'}"
 
 
 def _show_verdicts(console: Console, verdicts: tuple[Verdict, ...]) -> None:

@@ -141,6 +141,10 @@ class Narrator:
         waiting = [v for v in decision.verdicts if v.outcome is Outcome.WAIT and v.job not in started]
         for verdict in waiting:
             self.say("waits", f"{_phase(state, verdict.job)}: {verdict.sentence()}")
+        for verdict in decision.verdicts:
+            if verdict.rule.startswith("queue.") and verdict.outcome is Outcome.WARN:
+                change = f"; {verdict.change}" if verdict.change else ""
+                self.say("warned", f"{_phase(state, verdict.job)}: {verdict.sentence()}{change}")
         self._show(state)
 
     def _event(self, state: State, event: Event) -> None:

@@ -36,6 +36,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     by: str
     at: float
+    # Sites, racks or nodes that it decides for, and the share of runs that go there; empty: in shadow.
+    on: tuple[str, ...] = ()
+    share: float = 0.0
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +78,11 @@ class CanaryFiles:
             self._asked.unlink(missing_ok=True)
 
     def candidate(self) -> Candidate | None:
-        return _read(self._asked, Candidate)
+        return read_told(self._asked, Candidate)
 
     def seen(self) -> Seen | None:
         """Of the last candidate of which anything was seen."""
-        return _read(self._seen, Seen)
+        return read_told(self._seen, Seen)
 
     def note(self, seen: Seen) -> None:
         """Without waiting for the disk: a turn must not, and what a power cut takes is a count."""
@@ -122,7 +125,7 @@ class Shadow:
         self._canary, self._candidate, self._before = None, None, Sighting()
         try:
             self._candidate = self._files.candidate()
-            if self._candidate is None:
+            if self._candidate is None or self._candidate.on:
                 return
             seen = self._files.seen()
             if seen is not None and seen.candidate == self._candidate:
@@ -133,14 +136,14 @@ class Shadow:
 
     def _write(self, sighting: Sighting) -> None:
         self._write_at = self._clock() + _WRITE_EVERY_SECONDS
-        if self._candidate is None:
+        if self._candidate is None or self._candidate.on:
             return
         # A disk that is full must not end what trains; what was seen is kept here, and written later.
         with suppress(OSError):
             self._files.note(Seen(candidate=self._candidate, at=time.time(), sighting=sighting))
 
 
-def _read(path: Path, kind: type[_Told]) -> _Told | None:
+def read_told(path: Path, kind: type[_Told]) -> _Told | None:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.read(_MOST_BYTES), type=kind)

@@ -8,9 +8,9 @@ from itertools import zip_longest
 from rich.table import Table
 from rich.text import Text
 
-from wattline.cli.printing import plain, stdout_console
+from wattline.cli.printing import columns, plain, stdout_console
 from wattline.twin.comparison import Comparison, Contest, Standing
-from wattline.twin.figures import Group, figures_of, site_table
+from wattline.twin.figures import Group, figures_of, site_table, slo_table
 from wattline.twin.plots import FOOTER
 from wattline.twin.report import Report
 from wattline.twin.wording import UNKNOWN, one_line, say_count, say_metric
@@ -51,6 +51,9 @@ def print_report(report: Report) -> None:
     header, rows = site_table(report)
     if rows:
         console.print(_sites(header, rows))
+    if report.slos:
+        console.print()
+        console.print(_slos(report))
     if report.refused_because:
         console.print()
     for rule, count in sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0])):
@@ -104,6 +107,18 @@ def _sites(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = _table(*header)
     for name, *cells in rows:
         table.add_row(one_line(plain(name), _WIDEST_SITE), *cells)
+    return table
+
+
+def _slos(report: Report) -> Table:
+    header, rows = slo_table(report)
+    table = columns(*header)
+    for (name, *cells), slo in zip(rows, report.slos.values(), strict=True):
+        style = "red" if slo.is_met is False else ""
+        told = f"{cells[1]} missed" if slo.is_met is False else cells[1]
+        table.add_row(
+            plain(name), plain(cells[0]), Text(told, style=style), *[plain(one) for one in cells[2:]]
+        )
     return table
 
 

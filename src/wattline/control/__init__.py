@@ -9,7 +9,7 @@ from wattline.control.opinion import Opinion
 from wattline.control.outlook import Outlook, look_ahead
 from wattline.control.ports import Forecaster, Journal, World
 from wattline.control.record import StepRecord, decode_step, encode_decision, encode_step
-from wattline.control.replay import Documents, Drift, refold, replay
+from wattline.control.replay import Deciders, Documents, Drift, refold, replay
 from wattline.control.travelling import Turn, turns, until
 from wattline.control.trial import RuleTrial, Trial
 
@@ -17,6 +17,7 @@ __all__ = [
     "Burn",
     "Canary",
     "Decide",
+    "Deciders",
     "Difference",
     "Documents",
     "Drift",

@@ -13,23 +13,13 @@ import msgspec
 
 from wattline.control.differing import MOST_KEPT, Difference, Sides, Tally
 from wattline.control.opinion import Opinion
+from wattline.control.replay import TROUBLE
 from wattline.control.trial import Trial
-from wattline.errors import WattlineError
 from wattline.spec.policy import Policy
 from wattline.state import Decision, Snapshot, State
 
 _MOST_ERRORS = 5
 _MOST_RULED = 100  # jobs in one turn
-_TROUBLE = (
-    WattlineError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +74,7 @@ class Canary:
             with self._opinion.remembered(state):
                 self._tally.take(state, Sides(decided, would, in_force, self._opinion.policy))
                 self._trial.see(Snapshot(state, decided.at), would)
-        except _TROUBLE as error:
+        except TROUBLE as error:
             self._failed += 1
             self._opinion.forget()
             if len(self._errors) < _MOST_ERRORS:

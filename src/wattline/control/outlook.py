@@ -23,6 +23,8 @@ from wattline.state import (
     Noticed,
     RunSubmitted,
     State,
+    dump_state,
+    load_state,
 )
 
 _EVERY_SECONDS = 60.0
@@ -61,6 +63,16 @@ class Outlook:
         self._due_at = ended + _EVERY_SECONDS
         self._rests_until = ended + (ended - began) / _MOST_OF_TIME
         return found
+
+    def look_at_newcomers(
+        self, state: State, policy: Policy, events: Sequence[Event], at: float
+    ) -> Forecasted | Noticed | None:
+        """Where queues are bounded, a forecast with whoever these events submit, before they are let in."""
+        if not policy.bounds_queues or not any(isinstance(event, RunSubmitted) for event in events):
+            return None
+        after = load_state(state.plant.facility, dump_state(state))
+        after.fold(events)
+        return look_ahead(self._forecaster, after, policy, at)
 
 
 def look_ahead(

@@ -170,6 +170,8 @@ class Site:
     sleep: Sleep | None = None  # None: nobody can send its nodes to sleep
     starts: Starts = Starts()
     cloud: Cloud | None = None  # then its feeds, loops and racks stand for what the provider takes care of
+    # What is told of the hours ahead while it runs: a file or folder, absolute or in the state folder.
+    outlook_file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
 from wattline.policy.reclaiming import NOTHING_LEFT, leave_reclaimed
+from wattline.policy.saturation import bound_queues
 from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
@@ -51,6 +52,8 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         gone = {action.job for action in late.actions}  # what was said of their waiting is void
         admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
         admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
+    if policy.bounds_queues and draft.newcomers:
+        bound_queues(draft, policy, admission, (*cheaper.actions, *late.actions))
     scaled = NOTHING_SCALED
     if policy.scaling is not None:
         told = (*recalled.verdicts, *admission.verdicts)

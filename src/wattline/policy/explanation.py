@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.physics import predict_speed
-from wattline.policy.bursting import choose_burst, choose_now
-from wattline.policy.cloud import offers
+from wattline.policy.bursting import choose_now
 from wattline.policy.homing import home_of
-from wattline.policy.judging import dominant, empty_facility, judge_request
-from wattline.policy.naming import next_action
-from wattline.policy.permission import judge_permission
+from wattline.policy.judging import dominant, judge_request
+from wattline.policy.kept_places import KeptPlace, When, find_kept, tell_kept
+from wattline.policy.options import Option, choose_options, tell_options
 from wattline.policy.placement import Choice, choose_place
-from wattline.policy.pools import most_used
-from wattline.policy.power import usable
 from wattline.policy.pressure import judge_pressure
+from wattline.policy.readiness import when_ready
 from wattline.policy.scaling import scale
+from wattline.policy.shifting import is_held_back
 from wattline.policy.staggering import Paced, stagger_of
-from wattline.policy.waiting import find_wait
 from wattline.policy.waking import WAKING
 from wattline.spec.policy import Policy
-from wattline.state import (
-    ENDED,
-    ActionKind,
-    Job,
-    JobRequest,
-    JobState,
-    Outcome,
-    Place,
-    Snapshot,
-    Usage,
-    Verdict,
-    claim_of,
-    project,
-)
-from wattline.units import format_named, format_seconds, format_share
+from wattline.state import ENDED, Job, JobState, Outcome, ResourceKind, Snapshot, Verdict
+from wattline.units import format_named, format_seconds
 
-_CAPS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+# What people call that which is short; else it is named by its rule.
+_THINGS = {
+    ResourceKind.RACK: "rack",
+    ResourceKind.SUPPLY: "supply",
+    ResourceKind.LOOP: "coolant loop",
+    ResourceKind.LINK: "link",
+    ResourceKind.STORAGE: "storage",
+    "gpus": "GPUs of",
+    "heat.throttle": "heat of loop",
+}
 
 
 class BlockedBy(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,14 +37,6 @@ class BlockedBy(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     short_by: float | None
     unit: str | None
-
-
-class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that was tried on the snapshot and works."""
-
-    change: str
-    starts_at: float
-    cost_delta_usd: float | None
 
 
 class Eta(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +56,22 @@ class Eta(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     state: JobState
-    say: str
+    say: str  # the reason, and what would start it now
     blocked_by: BlockedBy | None
     eta: Eta | None
+    reason: str = ""  # the first part of it
+    remedy: str = ""  # … and the second
+    kept: KeptPlace | None = None  # its own reservation, or the one that it waits behind
     options: tuple[Option, ...]
     verdicts: tuple[Verdict, ...]
     not_estimated: tuple[str, ...]
+    at: float = 0.0
+
+    def tell(self, eta: str, when: When) -> str:
+        """One paragraph: why, when by the clock, and what would start it now."""
+        kept = self.kept
+        reason = f"{self.job} {tell_kept(kept, self.at, when)}" if kept is not None else self.reason
+        return " ".join([f"{part.rstrip('.')}." for part in (reason, eta, self.remedy) if part])
 
 
 def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
@@ -110,6 +105,9 @@ def explain(snapshot: Snapshot, policy: Policy, job_id: str) -> Explanation:
 
 
 def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanation:
+    if snapshot.reservations:
+        choice, kept = find_kept(snapshot, policy, job)
+        return _explained(snapshot, policy, job, choice, kept)
     choice = judge_request(snapshot, policy, job.remainder, home_of(snapshot, job))
     if choice.place is None and snapshot.plant.clouds:
         choice = choose_now(snapshot, policy, job) or choice
@@ -120,26 +118,40 @@ def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanatio
     return _explained(snapshot, policy, job, choice)
 
 
-def _explained(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> Explanation:
+def _explained(
+    snapshot: Snapshot, policy: Policy, job: Job, choice: Choice, kept: KeptPlace | None = None
+) -> Explanation:
     paced = _pace(snapshot, policy, job, choice)
     if paced is not None:
         choice = Choice(None, paced.verdicts)
-    reason = dominant(choice.verdicts)
+    verdicts = choice.verdicts
+    if choice.place is not None and job.state is JobState.WAITING:
+        verdicts = (*verdicts, *_held(snapshot, policy, job))
+    reason = dominant(verdicts)
     options: tuple[Option, ...] = ()
     if paced is not None:
         options = tuple(_in_time(snapshot, verdict) for verdict in paced.verdicts if _WAIT in verdict.numbers)
-    elif reason is not None:
+    elif reason is not None and choice.place is None:
         options = choose_options(snapshot, policy, job)
-    say = _sentence(job, reason, options) if reason is not None else f"fits now at {choice.place}"
+    remedy = tell_options(options, snapshot.at)
+    why = f"fits now at {choice.place}"
+    if reason is not None:
+        why = _sentence(job, reason) if kept is None else f"{job.id} {tell_kept(kept, snapshot.at)}"
+    elif kept is not None:
+        kept = None  # it starts with the next decision
     eta, not_estimated = _expect(snapshot, job)
     return Explanation(
         job=job.id,
         state=job.state,
-        say=say,
+        say=why if reason is None else f"{why}. {remedy}" if remedy else f"{why}.",
+        reason=why,
+        remedy=remedy,
+        kept=kept,
+        at=snapshot.at,
         blocked_by=_blocked_by(reason),
         eta=eta,
         options=options,
-        verdicts=choice.verdicts,
+        verdicts=verdicts,
         not_estimated=not_estimated,
     )
 
@@ -161,6 +173,16 @@ def _in_time(snapshot: Snapshot, verdict: Verdict) -> Option:
     )
 
 
+def _held(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:
+    """Why a job that would fit is not started all the same: better hours, or a rest after a failure."""
+    ready_at = when_ready(job, policy)
+    if snapshot.at < ready_at:
+        left = ready_at - snapshot.at
+        say = f"tried again in {format_seconds(left)}, after {job.say or 'a failure'}"
+        return (Verdict(rule="restart.backoff", subject=job.id, outcome=Outcome.WAIT, say=say),)
+    return job.verdicts if policy.shifting.is_on and is_held_back(job) else ()
+
+
 def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
     """What the last forecast says of it, and what that leaves open."""
     if not job.will_start:
@@ -178,149 +200,6 @@ def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
     return eta, tuple(f"eta.{name}" for name, at in times.items() if at is None)
 
 
-def choose_options(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Option, ...]:
-    """Changes that would start the job: a cap, another GPU or site, a cloud, later.
-
-    Each was tried: `project` lays it over the snapshot, and nothing is over its limit there.
-    """
-    request, near = job.remainder, home_of(snapshot, job)
-    base = usage_alone(snapshot, policy, request)
-    found = [_with_other_gpu(snapshot, policy, job, near, base)]
-    if _permitted(snapshot, policy, request):  # neither less power nor more patience changes a rule
-        found.insert(0, _with_cap(snapshot, policy, job, near, base))
-        found.append(_elsewhere(snapshot, policy, job, base))
-        if snapshot.plant.clouds and policy.bursting.jobs != "none" and request.gpus:
-            found.append(_in_cloud(snapshot, policy, job, base))
-        found.append(_later(snapshot, policy, job, near))
-    return tuple(option for option in found if option is not None)
-
-
-def _starts(after: Snapshot, policy: Policy, job: Job, place: Place, power_fraction: float = 1.0) -> bool:
-    """Whether a job that is put there is carried: all it takes stays within what may be used."""
-    start = next_action(job, ActionKind.START, place=place, fraction=power_fraction)
-    begun = project(after, [start])
-    claim = claim_of(job.request, place, after.plant, power_fraction)
-    max_age = policy.thresholds.reading_max_age
-    return all(begun.gpus_free(node) >= 0 for node, _ in claim.nodes) and all(
-        begun.used(one, max_age) <= usable(begun, one, policy.thresholds) for one, _ in claim.amounts
-    )
-
-
-def _permitted(snapshot: Snapshot, policy: Policy, request: JobRequest) -> bool:
-    return all(verdict.allows for verdict in judge_permission(snapshot, request, policy))
-
-
-def usage_alone(
-    snapshot: Snapshot, policy: Policy, request: JobRequest, power_fraction: float = 1.0
-) -> Usage | None:
-    """What a job uses at most where it would be put if it were alone; None where it would fit nowhere."""
-    empty = empty_facility(snapshot.plant).snapshot
-    place = choose_place(empty, policy, request, power_fraction=power_fraction).place
-    return most_used(request, place, snapshot.plant, power_fraction) if place is not None else None
-
-
-def _costs_more_usd(
-    snapshot: Snapshot,
-    request: JobRequest,
-    place: Place,
-    base: Usage | None,
-    power_fraction: float = 1.0,
-    speed: float = 1.0,
-) -> float | None:
-    """What a job would cost beyond what it costs as asked; None where that is not known."""
-    return (
-        None
-        if base is None
-        else most_used(request, place, snapshot.plant, power_fraction).usd / speed - base.usd
-    )
-
-
-def _with_cap(
-    snapshot: Snapshot, policy: Policy, job: Job, near: str | None, base: Usage | None
-) -> Option | None:
-    request, each = job.remainder, job.request.each_watts
-    devices = {cooling.device for cooling in snapshot.plant.coolings}
-    for fraction in _CAPS if request.gpus else ():
-        if all(each <= max(one.least_limit_watts, fraction * one.limit_watts) for one in devices):
-            continue  # it draws no less under such a cap
-        place = choose_place(
-            snapshot, policy, request, power_fraction=fraction, near=near, explain=False
-        ).place
-        if place is None or not _starts(snapshot, policy, job, place, fraction):
-            continue
-        speed = predict_speed(fraction)
-        return Option(
-            change=f"cap its power at {format_share(fraction)} (speed {format_share(speed)}), "
-            f"at {place.site}",
-            starts_at=snapshot.at,
-            cost_delta_usd=_costs_more_usd(snapshot, request, place, base, fraction, speed),
-        )
-    return None
-
-
-def _with_other_gpu(
-    snapshot: Snapshot, policy: Policy, job: Job, near: str | None, base: Usage | None
-) -> Option | None:
-    if not job.request.gpu_models:
-        return None
-    other = msgspec.structs.replace(job.remainder, gpu_models=())
-    place = choose_place(snapshot, policy, other, near=near, explain=False).place
-    if place is None or not _permitted(snapshot, policy, other) or not _starts(snapshot, policy, job, place):
-        return None
-    device = snapshot.plant.spots[snapshot.plant.node_number[place.nodes[0][0]]].node.device
-    return Option(
-        change=f"also accept {device.name if device else 'no GPU'}, at {place.site}",
-        starts_at=snapshot.at,
-        cost_delta_usd=_costs_more_usd(snapshot, other, place, base),
-    )
-
-
-def _elsewhere(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None) -> Option | None:
-    """Another site: for a job that is paused at one, and for one whose data may not go everywhere."""
-    here = job.place.site if job.state is JobState.PAUSED and job.place is not None else None
-    request = job.remainder
-    for allowed in (request, msgspec.structs.replace(request, residency=())):
-        if here is None and (allowed is request or not request.residency):
-            continue  # every site that it allows was tried already
-        others = [site for site in snapshot.plant.sites if site != here]
-        near = home_of(snapshot, job)
-        place = choose_place(snapshot, policy, allowed, near=near, sites=others, explain=False).place
-        if place is not None and _starts(snapshot, policy, job, place):
-            site = snapshot.plant.sites[place.site]
-            change = f"move it to {site.name}" if allowed is request else f"let its data go to {site.region}"
-            delta = _costs_more_usd(snapshot, allowed, place, base)
-            at_site = "" if allowed is request else f", at {site.name}"
-            return Option(change=f"{change}{at_site}", starts_at=snapshot.at, cost_delta_usd=delta)
-    return None
-
-
-def _in_cloud(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None) -> Option | None:
-    """Rented machines, where some are free and its team can pay them; `wattline burst` takes it."""
-    chosen = choose_burst(snapshot, policy, job, offers(snapshot, policy, job.remainder, job.saved))
-    if chosen is None:
-        return None
-    choice, terms = chosen
-    if choice.place is None or not _starts(snapshot, policy, job, choice.place):
-        return None
-    return Option(
-        change=f"let it burst to {terms.site} ({terms.say()})",
-        starts_at=snapshot.at,
-        cost_delta_usd=None if base is None else terms.usd - base.usd,
-    )
-
-
-def _later(snapshot: Snapshot, policy: Policy, job: Job, near: str | None) -> Option | None:
-    """When running jobs reach their longest, one after the other: the latest it could become."""
-    found = find_wait(snapshot, policy, job.remainder, near)
-    if found is None or not _starts(found.after, policy, job, found.place):
-        return None
-    return Option(
-        change=f"wait until {found.last} has ended",
-        starts_at=max(found.ends_at, snapshot.at),
-        cost_delta_usd=0.0,
-    )
-
-
 def _blocked_by(verdict: Verdict | None) -> BlockedBy | None:
     if verdict is None:
         return None
@@ -333,15 +212,16 @@ def _blocked_by(verdict: Verdict | None) -> BlockedBy | None:
     )
 
 
-def _sentence(job: Job, reason: Verdict, options: tuple[Option, ...]) -> str:
+def _sentence(job: Job, reason: Verdict) -> str:
     verb = "is refused by" if reason.outcome is Outcome.REFUSE else "waits for"
     if reason.rule == WAKING:
         left = format_named("left_seconds", reason.numbers["left_seconds"])
-        return f"{job.id} waits for node {reason.subject} to wake: {left}."
+        return f"{job.id} waits for node {reason.subject} to wake: {left}"
     missing = [(name, value) for name, value in reason.numbers.items() if name.startswith("short_by")]
     detail = f"{format_named(*missing[0])} short" if missing else reason.say
-    text = f"{job.id} {verb} {reason.rule} of {reason.subject}" + (f": {detail}" if detail else "")
-    return f"{text}. Starts if you {options[0].change}." if options else f"{text}."
+    called = _THINGS.get(reason.rule) if reason.outcome is Outcome.WAIT else None
+    thing = f"{called or f'{reason.rule} of'} {reason.subject}"
+    return f"{job.id} {verb} {thing}" + (f": {detail}" if detail else "")
 
 
 def _describe(job: Job) -> str:

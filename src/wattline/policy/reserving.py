@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from wattline.policy.classes import judge_class
 from wattline.policy.naming import next_action
 from wattline.policy.permission import judge_permission
 from wattline.policy.placement import choose_place
@@ -44,6 +45,7 @@ class Opening(msgspec.Struct, frozen=True):
 def may_run(draft: Snapshot, policy: Policy, job: Job) -> bool:
     """Whether only a place is missing."""
     permission = judge_permission(draft, job.remainder, policy)
+    permission += judge_class(draft, policy, job.remainder)
     return bool(job.request.gpus) and all(verdict.allows for verdict in permission)
 
 

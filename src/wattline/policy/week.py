@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from wattline.policy.exceptions import NAMES, QUANTITIES, format_amount, granted
-from wattline.policy.explanation import usage_alone
+from wattline.policy.options import usage_alone
 from wattline.spec.policy import Policy
 from wattline.state import ENDED, Job, JobState, Place, Plant, Snapshot, Usage, usage_of, week_ends_at
 from wattline.state.account import WEEK_SECONDS, promise_of

@@ -106,6 +106,7 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         weather_series=site.weather.series if site.weather else "",
         sleep=None if site.sleep is None else Sleep(wake_seconds=site.sleep.wake, asleep=site.sleep.asleep),
         starts=site.starts.starts,
+        outlook_file=site.outlook.file if site.outlook else "",
     )
 
 

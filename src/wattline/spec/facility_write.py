@@ -61,6 +61,7 @@ def _site(site: Site) -> dict[str, Any]:
             "series": site.carbon_series or None,
         },
         "weather": {"series": site.weather_series} if site.weather_series else None,
+        "outlook": {"file": site.outlook_file} if site.outlook_file else None,
         "pue": site.pue,
         "gpu_hour": {name: device.usd_per_hour for name, device in _devices(site).items()},
         "feeds": {feed.name.removeprefix(prefix): _supply(feed) for feed in feeds},

@@ -17,6 +17,7 @@ from wattline.spec.modes import Modes, Throttling
 from wattline.spec.pipeline import Time
 from wattline.spec.power_sharing import PowerSharing
 from wattline.spec.quantities import Flag, Fraction, Kilograms, Kwh, Name, Number, Seconds, Usd, Whole
+from wattline.spec.queueing import QueueBound
 from wattline.spec.roles import CAPACITY_APPROVER, Roles, check_approvers
 from wattline.spec.scaling import Scaling
 from wattline.spec.sharing import Sharing
@@ -89,6 +90,7 @@ class SchedulingClass(Document):
     keeps_free: Annotated[Whole, Field(ge=0, le=10_000_000)] = 0  # GPUs that no other class may take
     preempts: Flag = False  # its jobs may ask those of lesser classes to make way
     gives_way: Flag = True  # … and those of others may ask its own
+    queue: QueueBound | None = None
     under_pressure: Ladder = ()
 
     @cached_property
@@ -112,6 +114,7 @@ class Team(Document):
     regions: tuple[str, ...] = ()  # where its jobs may run; empty: everywhere
     max_duration: Seconds | None = None  # of one of its jobs
     weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
+    queue: QueueBound | None = None
     approvers: Name = CAPACITY_APPROVER  # the role that answers its requests for exceptions
 
 
@@ -205,6 +208,7 @@ class Policy(Document):
     modes: Modes = Modes()
     throttling: Throttling = Throttling()
     bursting: Bursting = Bursting()
+    queue: QueueBound | None = None  # of all together; classes and teams may have their own
     under_pressure: Ladder = ()  # for a job whose owner and class wrote none
 
     @cached_property
@@ -214,6 +218,12 @@ class Policy(Document):
     @cached_property
     def enforces(self) -> bool:
         return any(rule.mode is Mode.ENFORCE for rule in self.rules)
+
+    @cached_property
+    def bounds_queues(self) -> bool:
+        """Whether anybody may be refused, or warned, because too many wait."""
+        parts = [one.queue for one in self.classes.values()] + [one.queue for one in self.teams.values()]
+        return self.queue is not None or any(bound is not None for bound in parts)
 
     @cached_property
     def preempts(self) -> bool:

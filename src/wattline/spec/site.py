@@ -44,6 +44,15 @@ def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
+def _check_outlook_path(value: str) -> str:
+    """What fetches prices writes where it may: anywhere, or into the state folder."""
+    if not 1 <= len(value) <= 1024 or not value.isprintable():
+        raise ValueError("a path has 1 to 1024 characters, none of them for control or direction")
+    if value.startswith("~") or ".." in value.split("/"):
+        raise ValueError("a path is absolute, or leads into the state folder: no ~ and no ..")
+    return value
+
+
 RowName = Annotated[Name, BeforeValidator(_written_number)]  # rows are often just numbered
 
 
@@ -98,6 +107,12 @@ class Carbon(Document):
 
 class WeatherDocument(Document):
     series: RelativePath
+
+
+class OutlookDocument(Document):
+    """Where the hours ahead of a site's grid are told while it runs."""
+
+    file: Annotated[str, AfterValidator(_check_outlook_path)]
 
 
 class FeedDocument(Document):
@@ -180,6 +195,7 @@ class SiteDocument(Document):
     tariff: Tariff
     carbon: Carbon
     weather: WeatherDocument | None = None
+    outlook: OutlookDocument | None = None
     pue: Annotated[Number, Field(ge=1, le=5)] | None = None  # by cooling kind, unless said
     gpu_hour: dict[Name, NotNegativeUsd] = Field(default_factory=dict)  # what a GPU costs here, by model
     feeds: Annotated[dict[Name, FeedDocument], Field(min_length=1, max_length=1000)]

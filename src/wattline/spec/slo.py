@@ -136,3 +136,9 @@ def _check_names(slos: tuple[Slo, ...]) -> tuple[Slo, ...]:
 
 
 Slos = Annotated[tuple[Slo, ...], Field(max_length=100), AfterValidator(_check_names)]
+
+
+class SloDocument(Document):
+    """SLOs in a file of their own, to ask a replay about."""
+
+    slos: Annotated[Slos, Field(min_length=1)]

@@ -54,6 +54,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mode: str = ""  # of a beginning: canonical or approximate, where that was chosen
     yields: bool = False  # a pause that makes way for another job: it waits in line again
     lost: bool = False  # a stop for want of an answer: the attempt counts as lost, and the job goes on
+    by: str = ""  # the candidate policy that decided it, for its share of nodes; empty: the one in force
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

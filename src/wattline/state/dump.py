@@ -54,6 +54,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     idle: list[tuple[str, float]] | None = None  # nodes that can sleep and nobody uses, the longest first
     came: list[tuple[str, str, Came]] = []  # by pool
     starts: Starts = Starts()
+    newcomers: list[str] = []
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -98,6 +99,7 @@ def dump_state(state: State) -> bytes:
             ],
             came=[(*state.plant.pools[pool], came) for pool, came in sorted(state.resting.came.items())],
             starts=state.resting.starts,
+            newcomers=list(state.newcomers),
         )
     )
 
@@ -153,7 +155,7 @@ def load_state(facility: Facility, data: bytes) -> State:
         state.put_reservation(reservation.job, reservation)
     _load_resting(state, dump)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
-    state.has_news = dump.has_news
+    state.has_news, state.newcomers = dump.has_news, dict.fromkeys(dump.newcomers)
     state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
     for resource in dump.mute[0]:
         state.ledger.set_mute(resource, is_mute=True)

@@ -63,6 +63,11 @@ class Adopted(Happening, frozen=True, kw_only=True):
     policy: str
     policy_sha256: str
     code: str  # the version that decides
+    # A candidate that decides for some of the nodes: sites, racks or nodes by name; empty: there is none.
+    canary: str = ""
+    canary_sha256: str = ""
+    canary_on: tuple[str, ...] = ()
+    canary_share: float = 0.0  # of the runs
 
 
 class RunSubmitted(Happening, frozen=True, kw_only=True):

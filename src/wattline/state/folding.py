@@ -23,15 +23,24 @@ replace = msgspec.structs.replace
 
 
 def _adopted(state: Tables, event: events.Adopted) -> None:
-    state.put_adopted(
-        {
-            "facility": event.facility,
-            "facility_sha256": event.facility_sha256,
-            "policy": event.policy,
-            "policy_sha256": event.policy_sha256,
-            "code": event.code,
+    documents = {
+        "facility": event.facility,
+        "facility_sha256": event.facility_sha256,
+        "policy": event.policy,
+        "policy_sha256": event.policy_sha256,
+        "code": event.code,
+    }
+    if event.canary_sha256:
+        documents |= {
+            "canary": event.canary,
+            "canary_sha256": event.canary_sha256,
+            "canary_on": "\n".join(event.canary_on),
+            "canary_share": repr(event.canary_share),
         }
-    )
+    if any(state.adopted.get(name) != documents.get(name) for name in ("canary_sha256", "canary_on")):
+        for job_id in list(state.reservations):  # a place that is kept may be on the other side now
+            state.put_reservation(job_id, None)
+    state.put_adopted(documents)
     state.stuck.clear()  # another policy, or another version of the code, may think otherwise
     state.put_forecast(None)
 
@@ -42,6 +51,8 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
     for request in event.jobs:
         first = JobState.BLOCKED if request.after else JobState.WAITING
         state.put(Job(request=request, state=first, submitted_at=event.at, since=event.at))
+        if first is JobState.WAITING:
+            state.newcomers[request.job] = None
         for earlier in request.after:
             state.dependants.setdefault(earlier, []).append(request.job)
     for request in event.jobs:

@@ -37,6 +37,11 @@ class LinedUp(Belief):
         return self._state.newest_since > self._state.decided_at
 
     @property
+    def newcomers(self) -> Iterable[str]:
+        """Jobs that were submitted since the last decision and need not come after another."""
+        return self._state.newcomers
+
+    @property
     def waiting_count(self) -> int:
         return self._state.waiting_count
 

@@ -67,6 +67,7 @@ class State(Tables):
         self.decided_at = decision.at
         self.restless.clear()
         self.changed.clear()
+        self.newcomers.clear()
         self.ledger.rest()
         self.conditions.touched.clear()
         for action in decision.actions:

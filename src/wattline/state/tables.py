@@ -73,6 +73,7 @@ class Tables:
         # Shapes that were found to fit nowhere: tried again where a site has more room than it had.
         self.stuck: set[Shape] = set()
         self.decided_at = 0.0
+        self.newcomers: dict[str, None] = {}  # jobs that came to wait since then, by being submitted
         self.has_news = True  # something happened since then
         # By site, how old the oldest reading was then that has been replaced since.
         self.doubted_seconds: dict[int, float] = {}

@@ -26,6 +26,7 @@ class Progress(msgspec.Struct, eq=False):
     arrival: Arrival
     done_seconds: float = 0.0
     kept_seconds: float = 0.0  # … of which a checkpoint has
+    kept_at: float = 0.0  # when the newest was saved, by whichever attempt
     attempts: int = 0
     left_by: str = ""  # why the last attempt left: what the next one's start is charged to
     saved_site: str = ""
@@ -96,6 +97,7 @@ class Attempt(msgspec.Struct, eq=False):
         if worked >= every:
             kept = max(self.progress.kept_seconds, self.progress.done_seconds - since_saved)
             self.progress.kept_seconds = min(kept, self.progress.done_seconds)
+            self.progress.kept_at = at - worked % every
 
     def fall_back(self, losses: Losses) -> None:
         """What no checkpoint has must be done again."""

@@ -54,6 +54,23 @@ def site_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
 
 
+def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A header, and a row for each SLO: how it stands, what is left of its budget and what ate it."""
+    header = ("SLO", "what it says", "now", "budget left", "burn 1h 6h 3d", "what ate it")
+    rows = [
+        (
+            slo.name,
+            slo.say,
+            say_share(slo.share),
+            UNKNOWN if slo.share is None else f"{slo.left:.4g} of {slo.allowed:.4g} {slo.unit}",
+            "  ".join("–" if burn.rate is None else f"{burn.rate:.2g}" for burn in slo.burns),
+            ", ".join(f"{reason} {say_share(bad / slo.bad)}" for reason, bad in slo.reasons[:3]),
+        )
+        for slo in report.slos.values()
+    ]
+    return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
+
+
 def _jobs(report: Report) -> Group:
     jobs = report.jobs
     figures = [

@@ -143,6 +143,7 @@ class _Beginning:
         at = math.nextafter(max(at, state.at), math.inf)
         kept = load_state(state.plant.facility, dump_state(state))
         kept.fold([Forgotten(at=state.at, runs=tuple(kept.runs))])  # those that still run stay
+        kept.newcomers.clear()  # whether they are let in is asked by whoever wants this forecast
         known = lately_of(state) if lately is None else lately
         return _Beginning(
             at=at,

@@ -40,8 +40,8 @@ _MOST_LATELY = 10_000
 class Outlooker:
     """Looks at the past of every site's series, and at who waits."""
 
-    def __init__(self, surroundings: Mapping[str, Surroundings]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, surroundings: Mapping[str, Surroundings] | None = None) -> None:
+        self._surroundings = surroundings or {}
         self._lately: deque[tuple[float, JobRequest]] = deque(maxlen=_MOST_LATELY)
         self._began_at: float | None = None
         self._crowding: tuple[float, Floats] | None = None
@@ -55,7 +55,7 @@ class Outlooker:
         """One outlook for each site, from the hour on in which this is."""
         begins_at = at // SECONDS_PER_HOUR * SECONDS_PER_HOUR
         self._began_at = begins_at if self._began_at is None else self._began_at
-        expected = {site: self._expect(around, begins_at) for site, around in self._surroundings.items()}
+        expected = self.expected(begins_at)
         crowding = self._price_crowding(state, policy, begins_at, expected)
         return [
             Outlooked(
@@ -71,6 +71,10 @@ class Outlooker:
             for (site, hours), row in zip(expected.items(), crowding, strict=True)
         ]
 
+    def expected(self, begins_at: float) -> Mapping[str, Sequence[OutlookHour]]:
+        """What each site's grid is expected to do, as many hours of all."""
+        return {site: self._expect(around, begins_at) for site, around in self._surroundings.items()}
+
     def _expect(self, around: Surroundings, begins_at: float) -> list[OutlookHour]:
         times = [begins_at - hour * SECONDS_PER_HOUR for hour in range(_PAST_HOURS, 0, -1)]
         grams = expect_hours([around.grams_co2_per_kwh(at) for at in times], AHEAD_HOURS)
@@ -85,14 +89,15 @@ class Outlooker:
         self, state: State, policy: Policy, begins_at: float, expected: Mapping[str, Sequence[OutlookHour]]
     ) -> Floats:
         counted = [[count_hour(hour, policy) for hour in hours] for hours in expected.values()]
-        if not counted or any(price is None for row in counted for price in row):
-            return np.zeros((len(expected), AHEAD_HOURS))
+        ahead = len(counted[0]) if counted else AHEAD_HOURS
+        if not counted or not ahead or any(price is None for row in counted for price in row):
+            return np.zeros((len(expected), ahead))
         prices = np.array(counted, dtype=float)
         gpus = dict.fromkeys(expected, 0)
         for spot in state.plant.spots:
             gpus[spot.site.name] = gpus.get(spot.site.name, 0) + spot.node.gpus
-        capacity = np.repeat([[float(gpus[site])] for site in expected], AHEAD_HOURS, axis=1)
-        loads = [*_present(state, begins_at), *self._coming(begins_at)]
+        capacity = np.repeat([[float(gpus[site])] for site in expected], ahead, axis=1)
+        loads = [*_present(state, begins_at), *self._coming(begins_at, ahead)]
         crowding = price_crowding(prices, capacity, loads, begin=self._moved_on(begins_at, prices.shape))
         self._crowding = (begins_at, crowding)
         return crowding
@@ -105,7 +110,7 @@ class Outlooker:
         moved = np.concatenate([before[:, 1:], before[:, -24:-23]], axis=1)
         return moved if moved.shape == shape else None
 
-    def _coming(self, begins_at: float) -> list[Load]:
+    def _coming(self, begins_at: float, ahead: int) -> list[Load]:
         assert self._began_at is not None
         over = min(_LATELY_HOURS, (begins_at - self._began_at) / SECONDS_PER_HOUR)
         since = begins_at - over * SECONDS_PER_HOUR
@@ -115,7 +120,7 @@ class Outlooker:
                 work = request.max_duration_seconds / SECONDS_PER_HOUR
                 slack = max(0.0, (request.deadline_at - came_at) / SECONDS_PER_HOUR - work)
                 lately += [(work, slack)] * max(1, request.gpus)
-        return coming_loads(lately, over, AHEAD_HOURS)
+        return coming_loads(lately, over, ahead)
 
 
 def _may_wait(request: JobRequest) -> bool:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from wattline.errors import UnavailableError
-from wattline.twin.figures import Group, figures_of, site_table
+from wattline.twin.figures import Group, figures_of, site_table, slo_table
 from wattline.twin.plots import FOOTER, Picture, draw_pictures
 from wattline.twin.report import Report
 from wattline.twin.theme import DARK, LIGHT, Theme
@@ -38,6 +38,7 @@ def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Pi
         *(_group(group) for group in figures_of(report)),
         "</div></section>",
         _sites(report),
+        _slos(report),
         _refusals(report),
         f"<footer>seed {report.seed}, digest <code>{escape(report.digest)}</code></footer>",
     ]
@@ -78,6 +79,11 @@ def _group(group: Group) -> str:
 def _sites(report: Report) -> str:
     header, rows = site_table(report)
     return f"<section><h2>Sites</h2>{_table(header, rows)}</section>" if rows else ""
+
+
+def _slos(report: Report) -> str:
+    header, rows = slo_table(report)
+    return f"<section><h2>What teams may count on</h2>{_table(header, rows)}</section>" if rows else ""
 
 
 def _refusals(report: Report) -> str:

@@ -16,6 +16,8 @@ from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
 from wattline.spec import Policy, find_policy, read_facility, read_policy, shipped_policies
 from wattline.spec.nearest import nearest
+from wattline.spec.reader import read_document
+from wattline.spec.slo import Slo, SloDocument
 from wattline.twin.baselines import BASELINES
 from wattline.twin.pollux import Profiles
 from wattline.twin.run import BEGINS_AT, Setting
@@ -41,6 +43,7 @@ class Question:
     seed: int = 0
     exact: bool = False
     until_seconds: float | None = None
+    slo: Path | None = None  # a file of SLOs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ class Material:
     surroundings: Mapping[str, Surroundings]
     spot_prices: Mapping[str, Prices]
     rates: Profiles | None  # where it was measured how fast jobs go on what they are given
+    slos: tuple[Slo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ class Rules:
 
 def read_material(question: Question) -> Material:
     """Read trace, facility and the series that it names; raises what their readers raise."""
+    slos = read_document(question.slo, SloDocument).slos if question.slo is not None else ()
     facility = read_facility(question.facility)
     surroundings = surroundings_by_site(facility)
     trace = read_trace(
@@ -83,6 +88,7 @@ def read_material(question: Question) -> Material:
         surroundings=surroundings,
         spot_prices=read_spot_prices(facility),
         rates=rates,
+        slos=slos,
     )
 
 
@@ -120,4 +126,5 @@ def setting_of(material: Material, rules: Rules, seed: int | None = None) -> Set
         rates=material.rates,
         lines_refused=trace.refused_jobs,
         until_seconds=question.until_seconds,
+        slos=material.slos,
     )

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from wattline.control import Standing
+
 
 class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the jobs of a trace. `unfinished` ran or waited when the replay ended."""
@@ -121,6 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     egress_usd: float = 0.0  # what data cost that left sites
     reclaims: int = 0  # machines of clouds that were taken back
     late: int = 0  # jobs that completed after their deadline
+    slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int
     digest: str
     emulated: bool = True

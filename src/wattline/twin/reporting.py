@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from wattline.control import Standing
 from wattline.twin.report import (
     FeedReport,
     JobCounts,
@@ -34,6 +36,7 @@ def report_of(
     digest: str,
     wall_seconds: float,
     cpu_seconds: float,
+    slos: Iterable[Standing] = (),
 ) -> Report:
     """Waits and utilisation over the time in which jobs arrived, all else to the end."""
     tally, energy = world.tally, world.truth.tally
@@ -92,6 +95,7 @@ def report_of(
         late=tally.late,
         seed=setting.seed,
         digest=digest,
+        slos={slo.name: slo for slo in slos},
     )
 
 

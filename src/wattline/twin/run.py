@@ -20,10 +20,12 @@ from wattline.policy import decide as decide_by_policy
 from wattline.policy.cloud import may_burst
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
+from wattline.spec.slo import Slo
 from wattline.state import Decision, Event, JobRequest, NodeMode, State
 from wattline.twin.layout import layout_of
 from wattline.twin.meters import Meters
 from wattline.twin.outlooking import Outlooker, OutlookingWorld
+from wattline.twin.promises import Promises
 from wattline.twin.renting import Renting
 from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
@@ -64,6 +66,7 @@ class Setting:
     begins_at: float = BEGINS_AT
     asleep: float = 1.0  # of its idle draw, what a node that nobody uses still takes
     until_seconds: float | None = None  # after the beginning; None: until all have ended
+    slos: Sequence[Slo] = ()  # counted on its steps where there are any
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,16 @@ class Outcome:
 class RunJournal:
     """Chains every step to the one before, as a journal on disk does, and keeps only the last link.
 
-    The state's own digest is in it now and then. `keep` gets each record's bytes: whoever wants them all.
+    The state's own digest is in it now and then. `keep` gets each record's bytes: whoever wants them all;
+    `watch` gets each record.
     """
 
-    def __init__(self, keep: Callable[[bytes], None] | None = None) -> None:
-        self._hash, self._keep = hashlib.blake2b(digest_size=16), keep
+    def __init__(
+        self,
+        keep: Callable[[bytes], None] | None = None,
+        watch: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        self._hash, self._keep, self._show = hashlib.blake2b(digest_size=16), keep, watch
         self.steps = 0
 
     def append(
@@ -97,6 +105,8 @@ class RunJournal:
         self.steps += 1
         if self._keep is not None:
             self._keep(data)
+        if self._show is not None:
+            self._show(record)
 
     @property
     def digest(self) -> str:
@@ -152,7 +162,8 @@ def run(
         would_wait=_would_wait(setting, state),
         rents=Renting(plant, setting.seed, begins_at, setting.spot_prices) if plant.clouds else None,
     )
-    journal = RunJournal(keep)
+    promises = Promises(state.plant.facility, setting.slos) if setting.slos else None
+    journal = RunJournal(keep, None if promises is None else promises.note)
     with _uncollected():
         drive(world, state, setting, journal, tell)
     world.finish()
@@ -163,6 +174,7 @@ def run(
         digest=journal.digest,
         wall_seconds=time.monotonic() - wall,
         cpu_seconds=time.process_time() - cpu,
+        slos=() if promises is None else promises.standings(world.now()),
     )
     return Outcome(report, timeline)
 

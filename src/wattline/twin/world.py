@@ -379,7 +379,7 @@ class TwinWorld:
         self._count(attempt)
         progress = attempt.progress
         if attempt.saving:
-            progress.kept_seconds = progress.done_seconds
+            progress.kept_seconds, progress.kept_at = progress.done_seconds, self._now
             self._tell_saved(attempt)
             self._leave(attempt, Ending.PAUSED, "")
             return
@@ -507,7 +507,7 @@ class TwinWorld:
         progress.saved_site = attempt.site
         self._pending.append(
             CheckpointSaved(
-                at=self._now,
+                at=progress.kept_at,  # not when it was cut: what came after it is lost
                 source="twin",
                 job=attempt.job,
                 attempt=attempt.number,
