@@ -45,7 +45,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
     recalled = recall(draft, policy, stagger)
     cheaper = burst_cheaper(draft, policy) if draft.plant.clouds else NOTHING_BURST
-    admission = admit(draft, policy, shared.opened, shifted.shift, stagger)
+    admission = admit(draft, policy, {*shared.opened, *recalled.opened}, shifted.shift, stagger)
     late = NOTHING_BURST
     if draft.plant.clouds:
         late = burst_late(draft, policy)

@@ -27,6 +27,7 @@ class Recall(msgspec.Struct):
     eased: list[str] = msgspec.field(default_factory=list)
     pressed: list[str] = msgspec.field(default_factory=list)
     looks: list[float] = msgspec.field(default_factory=list)
+    opened: set[int] = msgspec.field(default_factory=set)  # pools with more room than anybody was told of
     stagger: Stagger | None = None  # says who may begin at once; None: all
 
 
@@ -65,6 +66,8 @@ def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, resu
     if here.place is None:
         if job.clear_since is not None:
             result.pressed.append(job.id)
+            number = draft.plant.site_numbers[_site(job)]
+            result.opened.update(draft.plant.pools_of_site[number])  # what was kept for it is free again
         _tell(job, here, result)
         return False
     clear_for = policy.thresholds.clear_for
