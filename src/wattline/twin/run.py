@@ -134,7 +134,7 @@ def run(
         asleep=setting.asleep,
     )
     timeline = Timeline(begins_at, layout_of(plant)) if recorded else None
-    shifts = setting.policy.shifting.is_on
+    shifts, preempts = setting.policy.shifting.is_on, setting.policy.preempts
     world = (_outlooking(setting, state) if shifts else TwinWorld)(
         plant,
         setting.arrivals(),
@@ -144,7 +144,8 @@ def run(
         timeline=timeline,
         rates=setting.rates,
         overheads=setting.overheads,
-        would_wait=lambda request: request.shape in state.stuck,
+        # Where others may be asked to make way, who comes is heard at once, whatever fits.
+        would_wait=lambda request: not preempts and request.shape in state.stuck,
     )
     journal = RunJournal(keep)
     with _uncollected():
