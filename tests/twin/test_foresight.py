@@ -184,7 +184,7 @@ def test_pledges_that_were_broken_make_the_next_one_later_and_a_journal_tells_th
     told = looked(foresight, hall)
     events: list[Event] = [told]
     for number in range(30):
-        late = hall.at + 4.0 * (HOUR + number * 600.0)
+        late = hall.at + 30.0 * (HOUR + number * 600.0)
         events.append(AttemptStarted(at=late, job=f"w{number}/train", attempt=1))
     foresight.hear(events)
     again.hear(events)

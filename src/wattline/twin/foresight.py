@@ -203,7 +203,7 @@ class Foresight:
             at + wait.p90_seconds,
             at + raw.p50_seconds,
             at + raw.p90_seconds,
-            at + wait.p95_seconds if pledge else None,
+            at + wait.pledge_seconds if pledge else None,
         )
 
 
