@@ -27,13 +27,15 @@ from wattline.twin.world import USUAL_OVERHEADS
 _DATA = Path(os.environ.get("WATTLINE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ZONES = {"CISO": "US-CAL-CISO", "ERCO": "US-TEX-ERCO", "DE-LU": "DE-LU"}
 LEAST_SHARE = {"CISO": 0.80, "ERCO": 0.50, "DE-LU": 0.50}  # of what the clairvoyant saves
-LEAST_SAVED = {"CISO at 30 %": 0.36, "three zones at 30 %": 0.50}
+LEAST_SAVED = {"CISO at 30 %": 0.36}
+LEAST_SAVED_OF_THREE = 0.50
 UTILISATIONS = (0.3, 0.5, 0.7)
+# Of all three sites together: how full they are is not in the question, and decides what can be saved at all.
+UTILISATIONS_OF_THREE = (0.1, 0.2, 0.25, 0.3, 0.5)
 SEEDS = 5
 SHORT_DAYS = 4
 WINDOWS_OF_A_SEED = 2
-# Long enough that how a window begins and ends, empty, matters little. Of three zones less, for the bound.
-_DAYS, _DAYS_OF_THREE = 28, 14
+_DAYS = 28  # long enough that how a window begins and ends, empty, matters little
 _CAPACITY = 40
 _FIRST_HOUR, _BETWEEN_HOURS = 700, 780
 _YEAR = datetime(2024, 1, 1, tzinfo=UTC)
@@ -103,8 +105,9 @@ def judge(name: str, zone: str, seeds: list[Figures]) -> bool:
     if zone in LEAST_SHARE:
         least = LEAST_SHARE[zone]
         bars[f"≥ {least:.0%} of the bound"] = saved / bound >= least
-    if name in LEAST_SAVED:
-        bars[f"≥ {LEAST_SAVED[name]:.0%} saved"] = saved >= LEAST_SAVED[name]
+    least_saved = LEAST_SAVED.get(name) if zone else LEAST_SAVED_OF_THREE
+    if least_saved is not None:
+        bars[f"≥ {least_saved:.0%} saved"] = saved >= least_saved
     told = ", ".join(f"{bar}: {'met' if met else 'MISSED'}" for bar, met in bars.items())
     print(
         f"{name:22} {bound:7.1%} {saved:7.1%} {saved / bound:7.1%} {worst:7.1%} {threshold}"
@@ -130,7 +133,10 @@ def main() -> int:
         if args.short
         else [
             *rows,
-            *[(f"three zones at {used:.0%}".replace("%", " %"), tuple(ZONES), used) for used in (0.2, 0.3)],
+            *[
+                (f"three zones at {used:.0%}".replace("%", " %"), tuple(ZONES), used)
+                for used in UTILISATIONS_OF_THREE
+            ],
         ]
     )
     print(f"{'':22} {'bound':>7} {'saved':>7} {'share':>7} {'worst':>7} {'thresh.':>7} {'changes':>7}")
@@ -140,7 +146,7 @@ def main() -> int:
         if only not in name:
             continue
         series = [read_year(zone) for zone in zones]
-        days = SHORT_DAYS if args.short else _DAYS if len(zones) == 1 else _DAYS_OF_THREE
+        days = SHORT_DAYS if args.short else _DAYS
         found = [weigh(series, used, seed, days, args.switch_seconds) for seed in range(seeds)]
         good = judge(name, zones[0] if len(zones) == 1 else "", found) and good
     return 0 if good else 1

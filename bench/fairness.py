@@ -1,6 +1,6 @@
 """What do two teams notice when a third floods the fleet?
 
-    python -m bench.fairness [--short]
+    python -m bench.fairness [--short] [--only POLICY]
 
 Three teams together ask for 70 % of what a hall of 800 GPUs carries. Then one of them submits many times
 as much from a quarter of the time on, and the other two submit the very same jobs as before. Shown is
@@ -124,11 +124,14 @@ def waits(policy: Policy, seed: int, hours: float, *, flooded: bool) -> Waits:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="one seed, half a day")
-    short = parser.parse_args().short
-    seeds, hours = ((0,), 12.0) if short else (range(5), 48.0)
+    parser.add_argument("--only", choices=tuple(policies()))
+    arguments = parser.parse_args()
+    seeds, hours = ((0,), 12.0) if arguments.short else (range(10), 48.0)
     print("| policy | seed | p95 wait, s: usual → flooded | bar, s | work | made way | |")
     print("|---|---|---|---|---|---|---|")
     for name, policy in policies().items():
+        if arguments.only not in (None, name):
+            continue
         for seed in seeds:
             usual = waits(policy, seed, hours, flooded=False)
             flood = waits(policy, seed, hours, flooded=True)

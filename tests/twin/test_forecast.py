@@ -331,3 +331,17 @@ def test_what_can_be_played_in_time_grows_with_the_budget() -> None:
     hall.submit(*[a_job(f"r{number}/train", gpus=8) for number in range(1, 40)])
     assert forecaster().fits(hall.state)
     assert not forecaster(budget_seconds=0.05).fits(hall.state)
+
+
+@pytest.mark.parametrize(("read_watts", "starts_now"), [(3000.0, True), (6500.0, False)])
+def test_no_room_is_found_that_the_meters_did_not_show(read_watts: float, starts_now: bool) -> None:
+    """By its claim a second job fits; by what the rack draws it fits only where that is little."""
+    hall = a_world(a_site(nodes=2, rack_cap_watts=7000.0, telemetry="emulated"))
+    hall.read("zurich/r1", "rack_watts", 500.0)
+    hall.run(a_job("r0/train", gpus=8, peak_watts=3000.0, max_duration_seconds=HOUR))
+    hall.submit(a_job("r1/train", gpus=8, peak_watts=3000.0, max_duration_seconds=HOUR))
+    hall.wait(1.0)
+    hall.read("zurich/r1", "rack_watts", read_watts)
+    (expected,) = look(hall).starts
+    assert expected.p50_at is not None
+    assert (expected.p50_at - hall.at < 1.0) is starts_now

@@ -7,10 +7,19 @@ from collections.abc import Callable
 
 from building import MONDAY, a_facility, a_job, a_policy, a_site
 from wattline.control import step
+from wattline.policy import decide
 from wattline.spec import Policy
-from wattline.state import BEGINNINGS, AttemptEnded, JobRequest, RunSubmitted, State
+from wattline.state import (
+    BEGINNINGS,
+    AttemptEnded,
+    Decision,
+    JobRequest,
+    RunSubmitted,
+    Snapshot,
+    State,
+)
 from wattline.twin.meters import Meters
-from wattline.twin.run import RunJournal, Setting, drive
+from wattline.twin.run import RunJournal, Setting, drive, run
 from wattline.twin.truth import Truth
 from wattline.twin.workload import Arrival
 from wattline.twin.world import TwinWorld
@@ -86,3 +95,30 @@ def test_all_that_happened_is_in_the_journal_when_the_run_is_over() -> None:
     assert told.count(f'"{AttemptEnded.__name__}"'.encode()) == 120
     assert told.count(f'"{RunSubmitted.__name__}"'.encode()) == 120
     assert not state.holding
+
+
+def heard_late(policy: Policy) -> list[float]:
+    """How long after it came each job was first decided about."""
+    found: list[float] = []
+
+    def watch(snapshot: Snapshot, policy: Policy) -> Decision:
+        jobs = [snapshot.jobs[entry[2]] for _, queue in snapshot.queues for entry in queue]
+        found.extend(snapshot.at - job.submitted_at for job in jobs if job.submitted_at > snapshot.decided_at)
+        return decide(snapshot, policy)
+
+    facility = a_facility(a_site(racks=2, nodes=1, gpus=8))
+    setting = Setting(
+        name="test",
+        facility=facility,
+        policy=policy,
+        arrivals=lambda: iter(some_arrivals(0)),
+        begins_at=MONDAY,
+        decide=watch,
+    )
+    run(setting)
+    return found
+
+
+def test_where_others_may_make_way_who_comes_is_heard_at_once() -> None:
+    assert max(heard_late(POLICY)) > 0.0
+    assert max(heard_late(a_policy(sharing={"preempt": True}))) == 0.0

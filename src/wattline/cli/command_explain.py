@@ -99,6 +99,7 @@ def _describe_eta(eta: Eta | None) -> dict[str, object] | None:
     return {
         "p50": iso(eta.p50),
         "p90": iso(eta.p90),
+        "by": iso(eta.by),
         "age_seconds": eta.age_seconds,
         "samples": eta.samples,
         "horizon_seconds": eta.horizon_seconds,

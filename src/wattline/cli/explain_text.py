@@ -147,8 +147,9 @@ def _expect(view: View, eta: Eta, *, by_clock: bool) -> str:
     if eta.p50 is None:
         return f"not expected to start within {format_seconds(eta.horizon_seconds)}"
     p90 = f"{when(eta.p90)} (p90)" if eta.p90 is not None else "p90 not known"
+    by = f", pledged by {when(eta.by)}" if eta.by is not None else ""
     later = "" if by_clock else " after somebody goes on with it"
-    return f"starts {when(eta.p50)} (p50), {p90}{later}"
+    return f"starts {when(eta.p50)} (p50), {p90}{by}{later}"
 
 
 def _show_options(console: Console, view: View, explained: Explanation) -> None:

@@ -48,6 +48,7 @@ class Eta(msgspec.Struct, frozen=True, kw_only=True):
 
     p50: float | None
     p90: float | None
+    by: float | None = None  # a pledge, kept to nineteen in twenty; only where all say how long they take
     age_seconds: float
     samples: int
     horizon_seconds: float
@@ -193,6 +194,7 @@ def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
     times = {"p50": expected.p50_at, "p90": expected.p90_at}
     eta = Eta(
         **times,
+        by=expected.by_at,
         age_seconds=max(0.0, snapshot.at - forecast.at),
         samples=forecast.samples,
         horizon_seconds=forecast.horizon_seconds,

@@ -223,6 +223,8 @@ class Expected(msgspec.Struct, frozen=True, array_like=True):
     # Before they were corrected by how wrong such forecasts were: what the next correction is learnt from.
     raw_p50_at: float | None = None
     raw_p90_at: float | None = None
+    # A pledge, where all who run and wait say how long they take: nineteen in twenty start by then.
+    by_at: float | None = None
 
 
 class Forecasted(Happening, frozen=True, kw_only=True):

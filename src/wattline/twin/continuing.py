@@ -1,11 +1,14 @@
 """Continuing: a twin that begins in the middle, where a state says that things stand.
 
 What runs there runs here, where it is. Heat begins at rest and follows within minutes; nodes that are off,
-caps that were lowered and loops that lack flow stay so, and nodes that sleep sleep on.
+caps that were lowered and loops that lack flow stay so, and nodes that sleep sleep on. What jobs draw is not
+known here: meters begin with what was last read there, and are off by as much at first, so that no room is
+found that nobody had seen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -19,6 +22,9 @@ from wattline.twin.sleeping import SleepingWorld
 from wattline.twin.truth import Truth
 from wattline.twin.workload import Arrival
 from wattline.twin.world import Gauges
+
+_DRAWN = frozenset({"rack_watts", "supply_watts", "loop_heat_watts"})
+_FADES_SECONDS = 3600.0  # assumed: about as long as a job stays
 
 
 class ContinuedWorld(SleepingWorld):
@@ -35,7 +41,7 @@ class ContinuedWorld(SleepingWorld):
         plant = state.plant
         truth = Truth(plant, seed=0, exact=True, at=begins_at, faults=_standing_faults(state))
         super().__init__(
-            plant, iter(arrivals), truth, _gauges(truth, plant), begins_at=begins_at, forget=False
+            plant, iter(arrivals), truth, _gauges(truth, state, begins_at), begins_at=begins_at, forget=False
         )
         self.take_up_rest(state)
         for job in state.jobs.values():
@@ -95,16 +101,45 @@ def _standing_faults(state: State) -> list[Fault]:
     return faults
 
 
-def _gauges(truth: Truth, plant: Plant) -> Gauges:
-    meters = Meters(truth, plant, 0, exact=True)
+def _gauges(truth: Truth, state: State, begins_at: float) -> Gauges:
+    plant = state.plant
+    meters = _AsRead(Meters(truth, plant, 0, exact=True), state, begins_at)
     sources = {site.telemetry for site in plant.facility.sites}
     return meters if sources <= METERED_SOURCES else _Partial(meters, plant)
+
+
+class _AsRead:
+    """Meters that go on from what was last read; how far they are off that fades, as who was there leaves."""
+
+    def __init__(self, meters: Meters, state: State, begins_at: float) -> None:
+        self._meters, self._begins_at = meters, begins_at
+        self.next_look_at = meters.next_look_at
+        self._read = {
+            key: value
+            for key, (value, *_) in state.readings.items()
+            if key[1] in _DRAWN and value is not None
+        }
+        self._off_watts: dict[tuple[str, str], float] = {}
+
+    def read(self, at: float) -> list[Told]:
+        fades = math.exp((self._begins_at - at) / _FADES_SECONDS)
+        return [self._shifted(told, fades) for told in self._meters.read(at)]
+
+    def _shifted(self, told: Told, fades: float) -> Told:
+        subject, quantity, watts = told
+        read_watts = self._read.pop((subject, quantity), None)
+        if read_watts is not None and watts is not None:
+            self._off_watts[subject, quantity] = (read_watts - watts) / fades
+        off_watts = self._off_watts.get((subject, quantity))
+        if off_watts is None or watts is None:
+            return told
+        return subject, quantity, max(0.0, watts + fades * off_watts)
 
 
 class _Partial:
     """Only the meters that there are: what is decided here must not rest on more than what will be."""
 
-    def __init__(self, meters: Meters, plant: Plant) -> None:
+    def __init__(self, meters: Gauges, plant: Plant) -> None:
         self._meters = meters
         self.next_look_at = meters.next_look_at
         sites = plant.facility.sites

@@ -180,8 +180,10 @@ def run(
 
 
 def _would_wait(setting: Setting, state: State) -> Callable[[JobRequest], bool]:
-    """Whether a newcomer is sure to wait: its shape is known to fit nowhere, no cloud could take it, and no
-    node might be woken for it."""
+    """Whether a newcomer is sure to wait: its shape is known to fit nowhere, no cloud could take it, no node
+    might be woken for it, and nobody asked to make way."""
+    if setting.policy.preempts:
+        return lambda _: False
     asleep = state.resting.modes[NodeMode.ASLEEP]
     if not state.plant.clouds:
         return lambda request: request.shape in state.stuck and not asleep
