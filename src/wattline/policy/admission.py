@@ -85,7 +85,8 @@ def admit(
     for reservation in standing:
         _keep_reservation(draft, policy, reservation, loosened, kept, admission)
     is_time = draft.at >= next_securing(draft.decided_at, policy)
-    if is_time and policy.sharing.patience is not None:
+    # Who has just come was not overtaken yet.
+    if is_time and policy.sharing.patience is not None and draft.waiting_count > draft.newcomer_count:
         _reserve(draft, policy, fairness, kept, admission)
     _go_through(draft, policy, loosened, fairness, admission)
     if kept.latest_start > draft.at:
@@ -94,6 +95,8 @@ def admit(
         admission.actions += fill_in(draft, policy, kept, queues, may_go, stagger)
     if draft.waiting_count > len(admission.actions):
         _look_again(draft, policy, admission)
+        if is_time and policy.sharing.patience is not None:
+            admission.looks.append(draft.at + policy.sharing.patience)
     if policy.preempts and draft.is_anybody_waiting:
         admission.looks.append(next_securing(draft.at, policy))
         if is_time or draft.has_newcomers:

@@ -42,6 +42,10 @@ class LinedUp(Belief):
         return self._state.newcomers
 
     @property
+    def newcomer_count(self) -> int:
+        return len(self._state.newcomers)
+
+    @property
     def waiting_count(self) -> int:
         return self._state.waiting_count
 

@@ -114,6 +114,10 @@ class PartialSnapshot(Snapshot):
         return sum([len(queue) for _, queue in self._own_queues()])
 
     @property
+    def newcomer_count(self) -> int:
+        return len(list(self.newcomers))
+
+    @property
     def stuck(self) -> AbstractSet[Shape]:
         return frozenset()
 

@@ -65,15 +65,15 @@ class Came(msgspec.Struct, frozen=True):
         )
 
     def plus(self, nodes: float, at: float) -> Came:
-        now = self.faded(at)
+        left, at = math.exp(-_RATE * max(0.0, at - self.at)), max(at, self.at)
         is_new = self.lots == 0.0 or at - self.lot_at > LOT_SECONDS
         before = 0.0 if is_new else self.lot_nodes
         lot = before + nodes
         return Came(
-            now.at,
-            now.lots + is_new,
-            now.nodes + nodes,
-            now.squares + lot * lot - before * before,
+            at,
+            left * self.lots + is_new,
+            left * self.nodes + nodes,
+            left * self.squares + lot * lot - before * before,
             at if is_new else self.lot_at,
             lot,
         )

@@ -262,11 +262,15 @@ class Tables:
             return
         nodes = sum([gpus / spots[number[name]].node.gpus for name, gpus in place.nodes])
         self.put_came(first.pool, resting.came.get(first.pool, Came()).plus(nodes, self.at))
+        self.put_starts(resting.starts.plus(self._waited_for_waking(job, place) if resting.rests else 0.0))
+
+    def _waited_for_waking(self, job: Job, place: Place) -> float:
         awaited = {name for name, _ in place.nodes}
         awaited.update([verdict.subject for verdict in job.verdicts if verdict.rule == "scaling.waking"])
-        rests = [resting.rests.get(number[name]) for name in awaited if name in number]
-        seconds = [waited_seconds(rest, job.since, self.at) for rest in rests if rest is not None]
-        self.put_starts(resting.starts.plus(max(seconds, default=0.0)))
+        number, rests = self.plant.node_number, self.resting.rests
+        found = [rests.get(number[name]) for name in awaited if name in number]
+        seconds = [waited_seconds(rest, job.since, self.at) for rest in found if rest is not None]
+        return max(seconds, default=0.0)
 
     def put_starts(self, starts: Starts) -> None:
         self.resting.starts = starts
