@@ -17,9 +17,10 @@ from wattline.policy.cloud import offers
 from wattline.policy.homing import home_of
 from wattline.policy.judging import empty_facility
 from wattline.policy.kept_places import after_kept, beside_kept, fits_in_between
+from wattline.policy.loosening import Loosened
 from wattline.policy.permission import judge_permission
 from wattline.policy.placement import choose_place
-from wattline.policy.pools import most_used
+from wattline.policy.pools import most_used, pools_for
 from wattline.policy.power import usable
 from wattline.policy.waiting import find_wait
 from wattline.spec.policy import Policy
@@ -28,7 +29,7 @@ from wattline.units import format_seconds, format_share
 
 replace = msgspec.structs.replace
 
-_CAPS = (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+_LOWEST_CAP = 40  # hundredths of what a GPU may draw: below, it hardly works
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,41 +125,23 @@ def _in_between(snapshot: Snapshot, policy: Policy, job: Job) -> Option | None:
 def _with_cap(
     snapshot: Snapshot, policy: Policy, job: Job, near: str | None, base: Usage | None
 ) -> Option | None:
-    """The mildest cap that does, to a hundredth of the limit."""
-    too_much = 100
-    for fraction in _CAPS if job.request.gpus else ():
-        option = _capped_to(snapshot, policy, job, near, base, fraction)
-        if option is None:
-            too_much = round(100 * fraction)
-            continue
-        enough = round(100 * fraction)
-        while too_much - enough > 1:
-            middle = (too_much + enough) // 2
-            milder = _capped_to(snapshot, policy, job, near, base, middle / 100.0)
-            if milder is None:
-                too_much = middle
-            else:
-                option, enough = milder, middle
-        return option
-    return None
-
-
-def _capped_to(
-    snapshot: Snapshot, policy: Policy, job: Job, near: str | None, base: Usage | None, fraction: float
-) -> Option | None:
-    request, each = job.remainder, job.request.each_watts
-    devices = {cooling.device for cooling in snapshot.plant.coolings}
-    if all(each <= max(one.least_limit_watts, fraction * one.limit_watts) for one in devices):
-        return None  # it draws no less under such a cap
-    place = choose_place(snapshot, policy, request, power_fraction=fraction, near=near, explain=False).place
-    if place is None or not is_carried(snapshot, policy, request, place, fraction):
+    """The mildest cap that does, to a hundredth of the limit: what does under one does under a lower one."""
+    if not job.request.gpus:
         return None
+    place, enough, too_much = _place_under(snapshot, policy, job, near, _LOWEST_CAP), _LOWEST_CAP, 100
+    if place is None:
+        return None
+    while too_much - enough > 1:
+        middle = (too_much + enough) // 2
+        found = _place_under(snapshot, policy, job, near, middle)
+        if found is None:
+            too_much = middle
+        else:
+            place, enough = found, middle
+    request, fraction = job.remainder, enough / 100.0
     device = snapshot.plant.spots[snapshot.plant.node_number[place.nodes[0][0]]].node.device
-    watts = (
-        0
-        if device is None
-        else math.floor(request.gpus * max(device.least_limit_watts, fraction * device.limit_watts))
-    )
+    each = 0.0 if device is None else max(device.least_limit_watts, fraction * device.limit_watts)
+    watts = math.floor(request.gpus * each)
     asked = replace(request, peak_watts=float(watts))
     if choose_place(snapshot, policy, asked, near=near, explain=False).place is None:
         return None  # it could not be written down so that it is taken
@@ -170,6 +153,20 @@ def _capped_to(
         brief=f"capped to {format_share(fraction)}",
         fields={"constraints.peak_power": f"{watts}W"},
     )
+
+
+def _place_under(
+    snapshot: Snapshot, policy: Policy, job: Job, near: str | None, hundredths: int
+) -> Place | None:
+    request, fraction = job.remainder, hundredths / 100.0
+    devices = {cooling.device for cooling in snapshot.plant.coolings}
+    if all(request.each_watts <= max(one.least_limit_watts, fraction * one.limit_watts) for one in devices):
+        return None  # it draws no less under such a cap
+    pools = [pool for _, pool in pools_for(snapshot.plant, policy, request)]
+    if not Loosened(snapshot, policy, pools, fraction).may_fit(request):
+        return None
+    place = choose_place(snapshot, policy, request, power_fraction=fraction, near=near, explain=False).place
+    return place if place is not None and is_carried(snapshot, policy, request, place, fraction) else None
 
 
 def _with_other_gpu(
