@@ -90,9 +90,9 @@ def admit(
         _reserve(draft, policy, fairness, kept, admission)
     _go_through(draft, policy, loosened, fairness, admission)
     if kept.latest_start > draft.at:
-        queues = [queue for _, queue in draft.queues]
         may_go = partial(_may_go, draft, policy, shift=shift)
-        admission.actions += fill_in(draft, policy, kept, queues, may_go, stagger)
+        by_standing = fairness.standing if fairness is not None else None
+        admission.actions += fill_in(draft, policy, kept, by_standing, may_go, stagger)
     if draft.waiting_count > len(admission.actions):
         _look_again(draft, policy, admission)
         if is_time and policy.sharing.patience is not None:

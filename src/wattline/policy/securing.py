@@ -11,14 +11,16 @@ from itertools import islice
 
 from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
+from wattline.policy.loosening import Loosened
 from wattline.policy.modes import with_mode
 from wattline.policy.naming import next_action
 from wattline.policy.placement import choose_place
 from wattline.policy.preemption import Ways
 from wattline.policy.reserving import is_lost, keep_free, may_run, reserve_place
 from wattline.policy.staggering import Stagger
+from wattline.policy.turns import Turns
 from wattline.spec.policy import Policy
-from wattline.state import Action, ActionKind, Claim, Job, JobState, Queue, Reservation, Snapshot
+from wattline.state import Action, ActionKind, Claim, Job, JobState, Line, Reservation, Snapshot
 
 # Places that others are making way for, besides those that are reserved for patience.
 _MOST_WAYS = 16
@@ -26,6 +28,8 @@ _MOST_WAYS = 16
 MOST_TRIED = 16
 # Of each queue so many are looked at for one short enough to be done before a reservation is due.
 _MOST_SHORT = 32
+# In one decision so many are tried for what is kept for others.
+_MOST_FILLED = 64
 
 
 class Kept:
@@ -103,36 +107,58 @@ def fill_in(
     draft: Snapshot,
     policy: Policy,
     kept: Kept,
-    queues: Iterable[Queue],
+    standing: Callable[[str], float] | None,
     may_go: Callable[[Job], bool],
     stagger: Stagger | None = None,
 ) -> list[Action]:
     """Start jobs on what is kept free that will have left before it is due."""
     actions: list[Action] = []
-    latest = kept.latest_start
-    for queue in queues:
-        for _, _, job_id in islice(queue, _MOST_SHORT):
+    latest, fitting, tried = kept.latest_start, _may_fill(draft, policy, kept), 0
+    turns = Turns(draft, policy, standing, lambda line: line in fitting)
+    while tried < _MOST_FILLED and (head := turns.next()) is not None:
+        for _, _, job_id in islice(head.line.queue, _MOST_SHORT):
             job = draft.job(job_id)
             seconds = job.remainder.max_duration_seconds
             if seconds is None or draft.at + seconds > latest or job.state is not JobState.WAITING:
                 continue
             if job_id in draft.reservations or not (may_go(job) and may_run(draft, policy, job)):
                 continue
-            job, _ = with_mode(draft, policy, job)
-            lifted = kept.lift(draft.at + seconds)
-            choice = choose_place(draft, policy, job.remainder, near=home_of(draft, job), explain=False)
-            fraction = 1.0
-            if choice.place is not None and stagger is not None:
-                paced = stagger.pace(job, choice)
-                choice, fraction = paced.choice, paced.fraction
-            if choice.place is not None:
-                action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
-                draft.issue(action)
-                actions.append(action)
-            kept.lay_again(lifted)
-            if choice.place is None:
+            tried += 1
+            action = _start_before(draft, policy, kept, job, draft.at + seconds, stagger)
+            if action is None:
                 break  # others of its shape fit as little
+            actions.append(action)
     return actions
+
+
+def _may_fill(draft: Snapshot, policy: Policy, kept: Kept) -> set[Line]:
+    """Lines of which one may fit if nothing were kept for later."""
+    lifted = kept.lift(draft.at)
+    numbers, pools_of_site = draft.plant.site_numbers, draft.plant.pools_of_site
+    sites = sorted({numbers[reservation.place.site] for reservation in lifted})
+    loosened = Loosened(draft, policy, [pool for site in sites for pool in pools_of_site[site]])
+    groups = draft.groups(by_project=bool(policy.teams)).values()
+    found = {line for group in groups for _, line in group if loosened.may_fit_line(line)}
+    kept.lay_again(lifted)
+    return found
+
+
+def _start_before(
+    draft: Snapshot, policy: Policy, kept: Kept, job: Job, ends_at: float, stagger: Stagger | None
+) -> Action | None:
+    """Start a job that ends at a time on what is due only after it; None where it does not fit."""
+    job, _ = with_mode(draft, policy, job)
+    lifted = kept.lift(ends_at)
+    choice = choose_place(draft, policy, job.remainder, near=home_of(draft, job), explain=False)
+    action, fraction = None, 1.0
+    if choice.place is not None and stagger is not None:
+        paced = stagger.pace(job, choice)
+        choice, fraction = paced.choice, paced.fraction
+    if choice.place is not None:
+        action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
+        draft.issue(action)
+    kept.lay_again(lifted)
+    return action
 
 
 def pools_kept(draft: Snapshot, jobs: Iterable[str]) -> list[int]:
