@@ -22,9 +22,10 @@ _NONE = math.nan  # no watts fail: as much as a GPU can draw has no bound, and n
 class _Bounds:
     """Of one kind: the fewest watts of each GPU that fit nowhere, and the most that may, and where."""
 
-    __slots__ = ("least_failing", "most_passing", "pool")
+    __slots__ = ("failing", "least_failing", "most_passing", "pool")
 
     def __init__(self) -> None:
+        self.failing: dict[int, float] = {}  # by pool, the fewest that do not fit there
         self.least_failing, self.most_passing, self.pool = _NONE, -math.inf, -1
 
 
@@ -73,16 +74,26 @@ class Loosened:
         gpus, size = kind[0], (watts, *kind[1:])
         if watts >= bounds.least_failing or gpus >= self._smallest_failing.get(size, math.inf):
             return False
-        pool = next((pool for pool in self._pools if self._fits_in(request, pool)), None)
-        if pool is None:
-            bounds.least_failing, self._smallest_failing[size] = watts, gpus
-            return False
-        bounds.most_passing, bounds.pool = watts, pool
-        return True
+        failing = bounds.failing
+        for pool in self._pools:
+            if watts >= failing.get(pool, _NONE):
+                continue
+            if self._fits_in(request, pool):
+                bounds.most_passing, bounds.pool = watts, pool
+                return True
+            failing[pool] = watts
+        bounds.least_failing, self._smallest_failing[size] = watts, gpus
+        return False
 
     def pools(self, request: JobRequest) -> list[int]:
         """Those that may carry it."""
-        return [pool for pool in self._pools if self._fits_in(request, pool)]
+        known = self._bounds.get(request.kind)
+        failing, watts = known.failing if known is not None else {}, request.each_watts
+        return [
+            pool
+            for pool in self._pools
+            if not watts >= failing.get(pool, _NONE) and self._fits_in(request, pool)
+        ]
 
     def open(self, pools: Sequence[int]) -> None:
         """There is more room in these pools than was known: nothing is kept there any more."""
@@ -90,6 +101,7 @@ class Loosened:
         self._smallest_failing.clear()
         for bounds in self._bounds.values():
             bounds.least_failing = _NONE
+            bounds.failing.clear()
 
     def take(self, site: str) -> None:
         """Somebody took a place at a site: there is less room than there was."""

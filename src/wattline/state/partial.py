@@ -39,7 +39,8 @@ class PartialSnapshot(Snapshot):
         other = PartialSnapshot(self._state, self.at, self._is_own, ())
         other.exceptions, other._lasting = self.exceptions, self._lasting
         other._claimed, other._gpus = dict(self._claimed), dict(self._gpus)
-        other._free_in, other._roused = dict(self._free_in), set(self._roused)
+        other._free_in, other._bays = dict(self._free_in), set(self._bays)
+        other._roused = set(self._roused)
         other._millicpus, other._jobs = dict(self._millicpus), dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
         other._promised = dict(self._promised)

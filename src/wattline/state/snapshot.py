@@ -35,6 +35,7 @@ class Snapshot(LinedUp):
     """What judges may look at. Reading it after the state has changed is an error."""
 
     __slots__ = (
+        "_bays",
         "_by_free",
         "_claimed",
         "_free_in",
@@ -62,6 +63,7 @@ class Snapshot(LinedUp):
         # By pool, of those that were asked for: nodes by how many GPUs are free there; and what is laid over.
         self._by_free: dict[int, list[list[int]]] = {}
         self._free_in: dict[int, int] = {}
+        self._bays: set[int] = set()  # over nodes of which something is laid
         self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
         self._zones: set[int] = set()  # zones of racks over which something is laid
@@ -273,7 +275,7 @@ class Snapshot(LinedUp):
 
     def free_on(self, first: int, ends_before: int) -> list[int]:
         """GPUs free on each of some nodes that are numbered one after the other."""
-        if self._gpus or self._ledger.down:
+        if self._ledger.down or self.plant.spots[first].bay in self._bays:
             return [self.gpus_free(node) for node in range(first, ends_before)]
         return self._ledger.gpus_free[first:ends_before]
 
@@ -337,7 +339,7 @@ class Snapshot(LinedUp):
         if not self._jobs and not self._claimed:
             return other
         other._claimed = dict(self._claimed)
-        other._gpus, other._free_in = dict(self._gpus), dict(self._free_in)
+        other._gpus, other._free_in, other._bays = dict(self._gpus), dict(self._free_in), set(self._bays)
         other._millicpus = dict(self._millicpus)
         other._jobs = dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
@@ -436,8 +438,10 @@ class Snapshot(LinedUp):
         self._millicpus[first] = self._millicpus.get(first, 0) - sign * claim.millicpus
 
     def _take_gpus(self, node: int, gpus: int) -> None:
-        laid, pool = self._gpus.get(node, 0), self.plant.spots[node].pool
+        spot = self.plant.spots[node]
+        laid, pool = self._gpus.get(node, 0), spot.pool
         self._gpus[node] = laid - gpus
+        self._bays.add(spot.bay)
         self._free_in[pool] = self._free_in.get(pool, 0) - (0 if self._is_off(node) else gpus)
         by_free = self._by_free.get(pool)
         if by_free is not None:
