@@ -182,6 +182,8 @@ def run(
 def _would_wait(setting: Setting, state: State) -> Callable[[JobRequest], bool]:
     """Whether a newcomer is sure to wait: its shape is known to fit nowhere, no cloud could take it, and no
     node might be woken for it."""
+    if setting.policy.resizing is not None:  # others may make room for anybody
+        return lambda _: False
     asleep = state.resting.modes[NodeMode.ASLEEP]
     if not state.plant.clouds:
         return lambda request: request.shape in state.stuck and not asleep
