@@ -349,7 +349,8 @@ class TwinWorld:
         if self.swings is not None:
             self.swings.begin(arrival.request, attempt.nodes, attempt.cap_fraction)
         attempt.pace = self.truth.pace(attempt.job)
-        self._riding.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
+        told = self._riding if arrival.request.elastic is None else self._pending  # who runs may be resized
+        told.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
         if attempt.pace <= 0.0:  # a node of it is off
             self._lose(attempt, "a node is off")
         else:
