@@ -88,9 +88,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="one seed, fewer jobs")
     short = parser.parse_args().short
     seeds, jobs = ((0,), 40) if short else (range(5), 120)
-    print(
-        "| alpha | jobs | completion, mean | p95 | useful in 12 h, GPU-h | useful | lost | last after | resizes |"
-    )
+    print("| alpha | jobs | done, mean | p95 | useful in 12 h, GPU-h | all | lost | last after | resizes |")
     print("|---|---|---|---|---|---|---|---|---|")
     for alpha in (0.9, 0.7):
         for name, policy in policies().items():

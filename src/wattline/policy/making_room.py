@@ -1,10 +1,14 @@
 """Making room: which running jobs go on with fewer GPUs, so that one that waits may start beside them?
 
 Whoever waits and has as good a claim asks: those give first that lose least for each GPU they give. They go
-on where they are, on some of the GPUs that they have.
+on where they are, on some of the GPUs that they have. Among equals it must be worth it: where somebody leaves
+soon anyway, all of them being slower would only end all of them later.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Collection
 
 from wattline.policy.fairness import Fairness
 from wattline.policy.homing import home_of
@@ -25,7 +29,8 @@ from wattline.policy.widths import (
 )
 from wattline.spec.elastic import Resizing
 from wattline.spec.policy import Policy, SchedulingClass
-from wattline.state import Job, JobState, Place, Snapshot, claim_of
+from wattline.state import Job, JobState, Place, Snapshot, claim_of, compared_hours
+from wattline.units import SECONDS_PER_HOUR
 
 _UNKNOWN = SchedulingClass()
 
@@ -48,7 +53,47 @@ def find_room(
         if least < one.request.gpus:
             lost = price(one, least, policy.resizing) / (one.request.gpus - least)
             givers.append((lost, one.id, one, least))
-    return _open(draft, policy, head, [(one, least) for _, _, one, least in sorted(givers)])
+    opening = _open(draft, policy, head, [(one, least) for _, _, one, least in sorted(givers)])
+    if opening is None or not _is_worth_it(draft, policy, head, pools, opening[1]):
+        return None
+    return opening
+
+
+def _is_worth_it(
+    draft: Snapshot, policy: Policy, head: Job, pools: Collection[int], narrower: list[tuple[Job, Place]]
+) -> bool:
+    """Whether one that waits gains more time than those lose who are its equals.
+
+    Who is of a lower class, of a team that holds more, or keeps all it asked for is no equal: it gives way.
+    """
+    assert policy.resizing is not None
+    seconds = compared_hours(head.remainder) * SECONDS_PER_HOUR
+    delay_seconds = 0.0
+    for one, to in narrower:
+        is_other_team = bool(policy.teams) and one.request.project != head.request.project
+        is_below = _class_of(one, policy).priority < _class_of(head, policy).priority
+        if is_other_team or is_below or to.gpus >= elastic_of(one).gpus:
+            continue
+        speed, left = one.request.speed_at(to.gpus), left_seconds(one, draft.at) or 0.0
+        delay_seconds += save_seconds(one) + policy.resizing.restart
+        delay_seconds += min(seconds * (1.0 - speed), left * (1.0 / speed - 1.0))
+    return not delay_seconds or delay_seconds <= _wait_seconds(draft, head, pools)
+
+
+def _wait_seconds(draft: Snapshot, head: Job, pools: Collection[int]) -> float:
+    """How long it would wait for others to leave, if they leave as they are expected to and it is next."""
+    wanted = narrowest(head).request.gpus
+    waits = math.inf
+    for pool in sorted(pools):
+        there = [job for job in map(draft.job, draft.holding) if job.place and pool_of(draft, job) == pool]
+        leave = sorted([(left_seconds(job, draft.at) or 0.0, job.request.gpus) for job in there])
+        free = draft.free_in(pool)
+        for seconds, gpus in leave:
+            free += gpus
+            if free >= wanted:
+                waits = min(waits, seconds)
+                break
+    return waits
 
 
 def _floor(
