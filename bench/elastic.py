@@ -80,7 +80,9 @@ def replay(policy: Policy, seed: int, jobs: int, alpha: float) -> Outcome:
 
 def policies() -> dict[str, Policy]:
     default = read_policy("default")
-    return {"as asked": default, "resized": default.model_copy(update={"resizing": Resizing()})}
+    resized = default.model_copy(update={"resizing": Resizing()})
+    sooner = default.model_copy(update={"resizing": Resizing(begin="if_sooner")})
+    return {"as asked": default, "resized": resized, "resized, begin: if_sooner": sooner}
 
 
 def main() -> int:

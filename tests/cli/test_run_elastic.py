@@ -37,11 +37,12 @@ def test_a_second_run_makes_the_first_narrower_it_grows_back_and_ends_as_if_noth
     desk.training(steps=120, seconds=0.1, train={"resources": resources})
     desk.write("train.py", _TELLS_WIDTH)
     resizing = {"least_time": "1s", "restart": "1s", "least_gain": 1}
-    desk.write("policy.yaml", POLICY | {"resizing": resizing})
+    desk.write("policy.yaml", POLICY | {"resizing": resizing, "classes": {"urgent": {"priority": 10}}})
     other = Desk(tmp_path / "other")
     other.home = desk.home
     other.write("train.py", "import time; time.sleep(1)")
-    other.pipeline({"train": {"run": "python train.py", "resources": {"gpus": 4}}}, pipeline="other")
+    urgent = {"run": "python train.py", "class": "urgent", "resources": {"gpus": 4}}
+    other.pipeline({"train": urgent}, pipeline="other")
 
     first = desk.start("--facility", str(desk.write("one-node.yaml", _ONE_NODE)))
     wait_until(lambda: desk.found("runs/small-*/train/1/work/width.txt"), first)

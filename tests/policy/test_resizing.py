@@ -307,3 +307,39 @@ def test_every_width_is_a_step_from_the_least() -> None:
     hall.submit(elastic_request(a_job(gpus=8, checkpoints=True), 2, 8, step=2))
     turn(hall)
     assert width(hall) == 6
+
+
+@pytest.mark.parametrize(("seconds", "begins"), [(2 * HOUR, False), (20 * HOUR, True)])
+def test_where_asked_to_it_begins_narrower_only_if_it_ends_sooner(seconds: float, begins: bool) -> None:
+    """On half its GPUs ten hours become nearly nineteen."""
+    resizing = RESIZING | {"begin": "if_sooner"}
+    hall = a_world(a_site(nodes=1, gpus=8), policy=a_policy(resizing=resizing))
+    hall.run(a_job("big/train", gpus=4, max_duration_seconds=seconds))
+    hall.submit(elastic())
+    decision = hall.decide()
+    assert bool(decision.actions) is begins
+    said = [verdict for verdict in decision.verdicts if verdict.rule == "resizing.patience"]
+    assert bool(said) is not begins
+    if said:
+        assert said[0].numbers["wait_seconds"] == 2 * HOUR
+        assert said[0].numbers["longer_seconds"] == pytest.approx(10 * HOUR * (2**0.9 - 1))
+        assert "it ends sooner if it waits" in explain(hall.snapshot(), hall.policy, "r1/train").say
+        hall.ended("big/train")
+        hall.decide()
+        assert width(hall) == 8
+
+
+def test_among_equals_nobody_is_made_narrower_for_one_who_gains_less() -> None:
+    hall = a_hall(nodes=2)
+    hall.run(elastic(), a_job("short/train", gpus=8, max_duration_seconds=1.2 * HOUR))
+    hall.wait(HOUR)
+    hall.submit(a_job("second/train", gpus=4, max_duration_seconds=8 * HOUR))
+    assert hall.decide().actions == ()
+
+
+def test_one_of_a_higher_class_need_not_gain_more() -> None:
+    hall = a_hall(nodes=2, classes={"urgent": {"priority": 5}})
+    hall.run(elastic(), a_job("short/train", gpus=8, max_duration_seconds=1.2 * HOUR))
+    hall.wait(HOUR)
+    hall.submit(a_job("second/train", gpus=4, max_duration_seconds=8 * HOUR, scheduling_class="urgent"))
+    assert kinds(hall.decide()) == [("pause", "r1/train")]

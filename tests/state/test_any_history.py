@@ -94,7 +94,7 @@ POLICY = a_policy(
     },
     rules=[{"name": "big", "when": "job.gpus > 12 && !job.approved", "say": "ask first", "mode": "block"}],
     under_pressure=[{"cap_power": "60%"}, {"pause": "60s"}, {"migrate": "any"}],
-    resizing={"least_time": "30s", "restart": "5s"},
+    resizing={"begin": "if_sooner", "least_time": "30s", "restart": "5s"},
     scaling={"sleep_after": "60s", "retry_after": "40s"},
     starts={"at_once": 3, "within": "20s", "loads_at_once": 1},
 )
@@ -407,6 +407,9 @@ def test_long_histories_reach_every_kind_of_action() -> None:
             for _ in range(120)
         ]
         journal = lived(steps).journal
-        seen |= {action.kind for payload in journal for action in decode_step(payload).decision.actions}
+        decisions = [decode_step(payload).decision for payload in journal]
+        seen |= {action.kind for decision in decisions for action in decision.actions}
+        seen |= {verdict.rule for decision in decisions for verdict in decision.verdicts}
     assert seen >= {"start", "refuse", "cap_power", "shrink_batch", "pause", "resume", "stop"}
     assert seen >= {"sleep", "wake"}
+    assert seen >= {"resizing.start", "resizing.patience", "resizing.shrink", "resizing.grow"}

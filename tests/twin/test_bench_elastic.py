@@ -7,7 +7,7 @@ from bench.elastic import policies, replay
 
 
 def test_a_burst_of_elastic_jobs_is_through_sooner_where_they_are_resized() -> None:
-    rigid, resized = (replay(policy, 0, 30, 0.9) for policy in policies().values())
+    rigid, resized, _ = (replay(policy, 0, 30, 0.9) for policy in policies().values())
     assert rigid.report.jobs.completed == resized.report.jobs.completed == 30
     assert resized.report.useful_gpu_hours == pytest.approx(rigid.report.useful_gpu_hours)
     assert resized.report.completion_minutes.mean is not None

@@ -31,7 +31,7 @@ from wattline.policy.shifting import Shift, is_held_back
 from wattline.policy.staggering import Stagger
 from wattline.policy.turns import Head, Turns
 from wattline.policy.waiting_heads import start_fractions, start_on_cap
-from wattline.policy.widths import begin_narrower
+from wattline.policy.widths import begin_narrower, judge_patience
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
@@ -239,7 +239,12 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission:
         choice, fraction = start_on_cap(draft, policy, job, choice, home_of(draft, job), head.pools)
     if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
         judge = partial(_judge_at_best, draft, policy, head=head, shift=admission.shift)
-        job, choice = begin_narrower(job, choice, judge)
+        begun, choice = begin_narrower(job, choice, judge)
+        patience = judge_patience(draft, policy, job, begun) if choice.place is not None else None
+        if patience is not None:
+            _tell_waiting(job, (patience,), admission)
+            return True
+        job = begun
     verdicts = tuple(
         [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
     )

@@ -7,7 +7,6 @@ soon anyway, all of them being slower would only end all of them later.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 from wattline.policy.fairness import Fairness
@@ -19,12 +18,11 @@ from wattline.policy.price import save_seconds
 from wattline.policy.reserving import may_run
 from wattline.policy.widths import (
     elastic_of,
-    job_at,
     left_seconds,
-    narrowest,
     part_of,
     pool_of,
     rested_at,
+    wait_seconds,
     widest,
 )
 from wattline.spec.elastic import Resizing
@@ -43,7 +41,7 @@ def find_room(
     `looks` hears when somebody may give that may not yet.
     """
     assert policy.resizing is not None
-    pools = {pool for _, pool in pools_for(draft.plant, policy, narrowest(head).remainder)}
+    pools = {pool for _, pool in pools_for(draft.plant, policy, head.narrowest.remainder)}
     givers: list[tuple[float, str, Job, int]] = []
     for known in able:
         one = draft.job(known.id)
@@ -77,23 +75,7 @@ def _is_worth_it(
         speed, left = one.request.speed_at(to.gpus), left_seconds(one, draft.at) or 0.0
         delay_seconds += save_seconds(one) + policy.resizing.restart
         delay_seconds += min(seconds * (1.0 - speed), left * (1.0 / speed - 1.0))
-    return not delay_seconds or delay_seconds <= _wait_seconds(draft, head, pools)
-
-
-def _wait_seconds(draft: Snapshot, head: Job, pools: Collection[int]) -> float:
-    """How long it would wait for others to leave, if they leave as they are expected to and it is next."""
-    wanted = narrowest(head).request.gpus
-    waits = math.inf
-    for pool in sorted(pools):
-        there = [job for job in map(draft.job, draft.holding) if job.place and pool_of(draft, job) == pool]
-        leave = sorted([(left_seconds(job, draft.at) or 0.0, job.request.gpus) for job in there])
-        free = draft.free_in(pool)
-        for seconds, gpus in leave:
-            free += gpus
-            if free >= wanted:
-                waits = min(waits, seconds)
-                break
-    return waits
+    return not delay_seconds or delay_seconds <= wait_seconds(draft, head.narrowest, pools)
 
 
 def _floor(
@@ -114,7 +96,7 @@ def _floor(
         return floor
     project, other = head.request.project, one.request.project
     if policy.teams and project != other:
-        standing = fairness.standing(project, narrowest(head).request.gpus)
+        standing = fairness.standing(project, head.narrowest.request.gpus)
         if standing > fairness.standing(other, elastic.least - gpus):
             return floor
     until = rested_at(one, policy.resizing)
@@ -133,7 +115,7 @@ def _open(
     for one, least in givers:
         assert one.place is not None
         left = part_of(one.place, least)
-        if left is None or not may_run(draft, policy, job_at(one, least)):
+        if left is None or not may_run(draft, policy, one.at_width(least)):
             continue
         hold(after, one, one.place, -1)
         hold(after, one, left)
@@ -158,7 +140,7 @@ def _place_for(after: Snapshot, policy: Policy, head: Job) -> Place | None:
     """The widest that fits, where it is elastic too."""
 
     def find(gpus: int) -> Place | None:
-        one = job_at(head, gpus)
+        one = head.at_width(gpus)
         return choose_place(after, policy, one.remainder, near=home_of(after, head), explain=False).place
 
     elastic, gpus = head.request.elastic, head.request.gpus
@@ -172,7 +154,7 @@ def _widest_of_own(after: Snapshot, policy: Policy, job: Job, least: int) -> Pla
 
     def find(gpus: int) -> Place | None:
         to = part_of(place, gpus, lambda node: after.gpus_free(numbers[node]))
-        return to if to is not None and is_carried(after, policy, job_at(job, gpus).remainder, to) else None
+        return to if to is not None and is_carried(after, policy, job.at_width(gpus).remainder, to) else None
 
     return widest(range(least, job.request.gpus + 1, elastic_of(job).step), find)
 
@@ -180,7 +162,7 @@ def _widest_of_own(after: Snapshot, policy: Policy, job: Job, least: int) -> Pla
 def hold(after: Snapshot, job: Job, place: Place, sign: int = 1) -> None:
     """Lay what a job takes at a place, or take it away."""
     held = after.claim(job.id) if sign < 0 and place == job.place else None
-    after.keep(held or claim_of(job_at(job, place.gpus).request, place, after.plant), sign)
+    after.keep(held or claim_of(job.at_width(place.gpus).request, place, after.plant), sign)
 
 
 def price(job: Job, gpus: int, resizing: Resizing) -> float:

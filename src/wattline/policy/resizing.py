@@ -22,7 +22,7 @@ from wattline.policy.readiness import when_ready
 from wattline.policy.reserving import keep_free, may_run
 from wattline.policy.shifting import Shift
 from wattline.policy.turns import Turns
-from wattline.policy.widths import elastic_of, job_at, left_seconds, narrowest, pool_of, rested_at, widest
+from wattline.policy.widths import elastic_of, left_seconds, pool_of, rested_at, widest
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, JobState, Outcome, Place, Reservation, Snapshot, Verdict
 
@@ -85,7 +85,7 @@ def _in_line(
             turns.put_back(head)
             continue
         wants = when_ready(job, policy) <= draft.at and (shift is None or shift.judge(job) is None)
-        if wants and may_run(draft, policy, narrowest(job)):
+        if wants and may_run(draft, policy, job.narrowest):
             found.append(job)
     return found
 
@@ -178,7 +178,7 @@ def _grow_one(draft: Snapshot, policy: Policy, job: Job, result: Resized) -> Non
     site = job.place.site
 
     def find(width: int) -> Place | None:
-        one = job_at(job, width)
+        one = job.at_width(width)
         if not may_run(after, policy, one):
             return None
         return choose_place(after, policy, one.remainder, near=site, sites=[site], explain=False).place

@@ -5,35 +5,26 @@ What fits at one width is taken to fit at each that is less: where not even the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
-
-import msgspec
 
 from wattline.policy.homing import home_of
 from wattline.policy.judging import dominant, judge_request
 from wattline.policy.options import Option, is_carried
 from wattline.policy.placement import Choice
+from wattline.policy.pools import pools_for
 from wattline.spec.elastic import Resizing
 from wattline.spec.policy import Policy
-from wattline.state import Elastic, Job, Outcome, Place, Snapshot, Verdict, seconds_left
+from wattline.state import Elastic, Job, Outcome, Place, Snapshot, Verdict, compared_hours, seconds_left
+from wattline.units import SECONDS_PER_HOUR
 
 Found = TypeVar("Found")
-
-
-def job_at(job: Job, gpus: int) -> Job:
-    """The job as it would be on so many GPUs."""
-    return msgspec.structs.replace(job, request=job.request.at_width(gpus))
 
 
 def elastic_of(job: Job) -> Elastic:
     assert job.request.elastic is not None
     return job.request.elastic
-
-
-def narrowest(job: Job) -> Job:
-    """On as few GPUs as it may run."""
-    return job if job.request.elastic is None else job_at(job, job.request.elastic.least)
 
 
 def pool_of(draft: Snapshot, job: Job) -> int:
@@ -79,7 +70,7 @@ def begin_narrower(job: Job, choice: Choice, judge: Callable[[Job], Choice]) -> 
 
     Who could never have what it asked for waits for less, where that may come.
     """
-    elastic, least = elastic_of(job), narrowest(job)
+    elastic, least = elastic_of(job), job.narrowest
     at_least = judge(least)
     if at_least.place is None:
         reason = dominant(choice.verdicts)
@@ -87,7 +78,7 @@ def begin_narrower(job: Job, choice: Choice, judge: Callable[[Job], Choice]) -> 
         return (least, at_least) if never else (job, choice)
 
     def find(gpus: int) -> tuple[Job, Choice] | None:
-        one = job_at(job, gpus)
+        one = job.at_width(gpus)
         found = at_least if gpus == elastic.least else judge(one)
         return None if found.place is None else (one, found)
 
@@ -96,6 +87,53 @@ def begin_narrower(job: Job, choice: Choice, judge: Callable[[Job], Choice]) -> 
         return job, choice
     begun, fitting = found
     return begun, Choice(fitting.place, (*fitting.verdicts, judge_start(begun)))
+
+
+def wait_seconds(draft: Snapshot, head: Job, pools: Collection[int]) -> float:
+    """How long it would wait for others to leave, if they leave as they are expected to and it is next."""
+    wanted, waits = head.request.gpus, math.inf
+    for pool in sorted(pools):
+        there = [job for job in map(draft.job, draft.holding) if job.place and pool_of(draft, job) == pool]
+        leave = sorted([(left_seconds(job, draft.at) or 0.0, job.request.gpus) for job in there])
+        free = draft.free_in(pool)
+        for seconds, gpus in leave:
+            free += gpus
+            if free >= wanted:
+                waits = min(waits, seconds)
+                break
+    return waits
+
+
+def judge_patience(draft: Snapshot, policy: Policy, job: Job, begun: Job) -> Verdict | None:
+    """Why a job that could begin narrower had better wait for all it asked for; None: it begins.
+
+    It waits where it would end sooner, if others leave as they are expected to. A place that was kept for it
+    is taken as it is, and nobody waits for longer than anybody should be overtaken.
+    """
+    if policy.resizing is None or policy.resizing.begin == "at_once" or job.id in draft.reservations:
+        return None
+    if policy.sharing.patience is not None and draft.at >= job.since + policy.sharing.patience:
+        return None
+    pools = {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
+    longer_seconds = compared_hours(begun.remainder) - compared_hours(job.remainder)
+    longer_seconds *= SECONDS_PER_HOUR
+    waits_seconds = wait_seconds(draft, job, pools)
+    if longer_seconds <= waits_seconds:
+        return None
+    return Verdict(
+        rule="resizing.patience",
+        subject=job.request.phase,
+        outcome=Outcome.WAIT,
+        job=job.id,
+        numbers={
+            "free_gpus": float(begun.request.gpus),
+            "asked_gpus": float(job.request.gpus),
+            "longer_seconds": longer_seconds,
+            "wait_seconds": waits_seconds,
+        },
+        say="it ends sooner if it waits for all it asked for",
+        change="resizing.begin: at_once in the policy",
+    )
 
 
 def judge_start(job: Job) -> Verdict:
@@ -119,7 +157,9 @@ def judge_start(job: Job) -> Verdict:
 def judge_narrower(draft: Snapshot, policy: Policy, job: Job, choice: Choice) -> Choice:
     """A place at the widest width that has one; `choice` is what was found at the asked one."""
     near = home_of(draft, job)
-    return begin_narrower(job, choice, lambda one: judge_request(draft, policy, one.remainder, near))[1]
+    begun, found = begin_narrower(job, choice, lambda one: judge_request(draft, policy, one.remainder, near))
+    patience = judge_patience(draft, policy, job, begun) if found.place is not None else None
+    return found if patience is None else Choice(None, (patience,))
 
 
 def offer_narrower(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice) -> tuple[Option, ...]:
@@ -127,7 +167,7 @@ def offer_narrower(snapshot: Snapshot, policy: Policy, job: Job, choice: Choice)
     if job.request.elastic is None or policy.resizing is not None:
         return ()
     place = judge_narrower(snapshot, policy, job, choice).place
-    if place is None or not is_carried(snapshot, policy, job_at(job, place.gpus).remainder, place):
+    if place is None or not is_carried(snapshot, policy, job.at_width(place.gpus).remainder, place):
         return ()
     option = Option(
         change=f"ask for {place.gpus} GPUs, at {place.site}",

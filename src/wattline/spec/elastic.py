@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,8 @@ class ElasticDocument(Document):
 class Resizing(Document):
     """When running jobs are made narrower or wider."""
 
+    # One that has no place as asked begins narrower: at once, or only if it then ends sooner than by waiting.
+    begin: Literal["at_once", "if_sooner"] = "at_once"
     # A job runs at least so long at one width; what it has beyond what it asked for it gives back at once.
     least_time: Annotated[Seconds, Field(ge=0)] = 600.0
     # From having saved to being at work again, as far as one can say beforehand.

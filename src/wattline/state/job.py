@@ -119,6 +119,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         seconds = seconds_left(self)
         return request if seconds is None else msgspec.structs.replace(request, max_duration_seconds=seconds)
 
+    def at_width(self, gpus: int) -> Job:
+        """As it would be on so many GPUs."""
+        return msgspec.structs.replace(self, request=self.request.at_width(gpus))
+
+    @property
+    def narrowest(self) -> Job:
+        """As it would be on as few GPUs as it may run on."""
+        elastic = self.request.elastic
+        return self if elastic is None else self.at_width(elastic.least)
+
     @property
     def runs_as(self) -> str:
         """How it runs or ran: canonical, unless its owner or the policy said otherwise."""
