@@ -59,6 +59,7 @@ from wattline.state import (
     Ticked,
     Usage,
     dump_state,
+    elastic_request,
     load_state,
 )
 from wattline.state.account import Promised
@@ -93,6 +94,7 @@ POLICY = a_policy(
     },
     rules=[{"name": "big", "when": "job.gpus > 12 && !job.approved", "say": "ask first", "mode": "block"}],
     under_pressure=[{"cap_power": "60%"}, {"pause": "60s"}, {"migrate": "any"}],
+    resizing={"begin": "if_sooner", "least_time": "30s", "restart": "5s"},
     scaling={"sleep_after": "60s", "retry_after": "40s"},
     starts={"at_once": 3, "within": "20s", "loads_at_once": 1},
 )
@@ -119,7 +121,7 @@ _WORDS = ("pause", "resume", "cancel", "dance", "burst")
 
 
 def _request(run: str, phase: str, first: int, second: int, after: tuple[str, ...]) -> JobRequest:
-    return a_job(
+    request = a_job(
         f"{run}/{phase}",
         gpus=_GPUS[first % len(_GPUS)],
         cpus=1.0 + second % 6,
@@ -139,6 +141,9 @@ def _request(run: str, phase: str, first: int, second: int, after: tuple[str, ..
         deadline_at=MONDAY + 3600.0 * (1 + second % 7) if second % 3 == 1 else None,
         brings_back_bytes=float(first % 3) * 1e9,
     )
+    if request.gpus < 2 or second % 2:
+        return request
+    return elastic_request(request, request.gpus // 2, 2 * request.gpus, alpha=0.5 + 0.1 * (first % 5))
 
 
 class History:
@@ -402,6 +407,9 @@ def test_long_histories_reach_every_kind_of_action() -> None:
             for _ in range(120)
         ]
         journal = lived(steps).journal
-        seen |= {action.kind for payload in journal for action in decode_step(payload).decision.actions}
+        decisions = [decode_step(payload).decision for payload in journal]
+        seen |= {action.kind for decision in decisions for action in decision.actions}
+        seen |= {verdict.rule for decision in decisions for verdict in decision.verdicts}
     assert seen >= {"start", "refuse", "cap_power", "shrink_batch", "pause", "resume", "stop"}
     assert seen >= {"sleep", "wake"}
+    assert seen >= {"resizing.start", "resizing.patience", "resizing.grow"}

@@ -101,7 +101,7 @@ class ArmsSeen(msgspec.Struct, kw_only=True):
             return
         held_seconds, kept_at = past.ended_at - past.began_at, max(past.began_at, past.kept_at or 0.0)
         lost_seconds = 0.0 if past.ending is Ending.SUCCEEDED else max(0.0, past.ended_at - kept_at)
-        side, hours = self._side(state, split, past.place), job.request.gpus / SECONDS_PER_HOUR
+        side, hours = self._side(state, split, past.place), past.place.gpus / SECONDS_PER_HOUR
         side.useful_gpu_hours += hours * (held_seconds - lost_seconds)
         side.lost_gpu_hours += hours * lost_seconds
 

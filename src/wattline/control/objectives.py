@@ -260,7 +260,8 @@ class Objectives:
     def _end_stretch(self, state: State, known: Open, job: Job, at: float) -> None:
         if known.stretch_at is None:
             return
-        gpu_hours = job.request.gpus * (at - known.stretch_at) / SECONDS_PER_HOUR
+        gpus = job.request.gpus if job.place is None else job.place.gpus
+        gpu_hours = gpus * (at - known.stretch_at) / SECONDS_PER_HOUR
         known.stretch_at = None
         for number in known.counted_by if gpu_hours > 0 else ():
             if known.is_slowed:
@@ -274,7 +275,7 @@ class Objectives:
             return
         kept_at = max(past.began_at, past.kept_at or past.began_at)
         lost_seconds = 0.0 if past.ending is Ending.SUCCEEDED else max(0.0, past.ended_at - kept_at)
-        hours = job.request.gpus / SECONDS_PER_HOUR
+        hours = (job.request.gpus if past.place is None else past.place.gpus) / SECONDS_PER_HOUR
         site = past.place.site if past.place is not None else None
         for number in self._by[Indicator.LOST_WORK]:
             if self._applies(number, job.request, site, around):

@@ -174,6 +174,7 @@ def _environment(
         "WATTLINE_OUT": str(work / "out"),
         "WATTLINE_CPUS": str(max(1, int(job.request.cpus))),
         "WATTLINE_MODE": job.runs_as,
+        "WATTLINE_GPUS": str(_gpus(action)),
     }
     if phase.checkpoint is not None:
         every = phase.checkpoint.every
@@ -190,6 +191,11 @@ def _environment(
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
     way = phase.modes.get("approximate" if job.runs_as == "approximate" else "canonical")
     return environment | (way.env if way is not None else {})
+
+
+def _gpus(action: Action) -> int:
+    """How many it was given: for who may run on fewer or more than it asked for."""
+    return 0 if action.place is None else action.place.gpus
 
 
 def _learnt_cadence(job: Job, save_price_seconds: float) -> AutoCadence:

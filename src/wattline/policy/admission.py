@@ -31,6 +31,7 @@ from wattline.policy.shifting import Shift, is_held_back
 from wattline.policy.staggering import Stagger
 from wattline.policy.turns import Head, Turns
 from wattline.policy.waiting_heads import start_fractions, start_on_cap
+from wattline.policy.widths import begin_narrower, judge_patience
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
@@ -131,7 +132,7 @@ def _go_through(
         issued = len(admission.actions)
         if _admit_one(draft, policy, job, head, admission):
             if _take(loosened, admission.actions[issued:]) and fairness is not None:
-                fairness.take(job.request.project, job.request.gpus)
+                fairness.take(job.request.project, draft.job(job.id).request.gpus)
             if not turns.put_back(head) and head.is_stuck:
                 admission.unsure.append(head.line.queue[0][2])  # there may be room now, and nobody took it
         elif fairness is not None:
@@ -239,6 +240,14 @@ def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission:
     choice, fraction = _judge_at_best(draft, policy, job, head, admission.shift), 1.0
     if choice.place is None and policy.power_sharing.is_on:
         choice, fraction = start_on_cap(draft, policy, job, choice, home_of(draft, job), head.pools)
+    if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
+        judge = partial(_judge_at_best, draft, policy, head=head, shift=admission.shift)
+        begun, choice = begin_narrower(job, choice, judge)
+        patience = judge_patience(draft, policy, job, begun) if choice.place is not None else None
+        if patience is not None:
+            _tell_waiting(job, (patience,), admission)
+            return True
+        job = begun
     verdicts = tuple(
         [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
     )

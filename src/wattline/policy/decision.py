@@ -11,6 +11,7 @@ from wattline.policy.ladder import respond
 from wattline.policy.naming import next_action
 from wattline.policy.recall import recall
 from wattline.policy.reclaiming import NOTHING_LEFT, leave_reclaimed
+from wattline.policy.resizing import NOTHING_RESIZED, resize
 from wattline.policy.saturation import bound_queues
 from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
 from wattline.policy.sharing_power import NOTHING_SHARED, share_power
@@ -24,8 +25,8 @@ _MOST_TRIES = 3
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     """Heed people, ask again what was not answered, leave what is taken back, enforce rules, relieve
-    pressure, share power, shift, bring back, admit, scale: in this order. Who is better off in a cloud goes
-    there before our own halls are filled, who would come too late in them after it.
+    pressure, share power, shift, bring back, admit, resize, scale: in this order. Who is better off in a
+    cloud goes there before our own halls are filled, who would come too late in them after it.
 
     Relief comes before admission so that nothing starts on headroom that is about to be needed.
     """
@@ -52,6 +53,10 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         gone = {action.job for action in late.actions}  # what was said of their waiting is void
         admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
         admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
+    resized = NOTHING_RESIZED
+    if policy.resizing is not None and draft.elastic:
+        kept = {reservation.job for reservation in admission.reservations}
+        resized = resize(draft, policy, kept, shifted.shift)
     if policy.bounds_queues and draft.newcomers:
         bound_queues(draft, policy, admission, (*cheaper.actions, *late.actions))
     scaled = NOTHING_SCALED
@@ -61,13 +66,14 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
     looks += (*left.looks, *shifted.looks, *recalled.looks, *admission.looks, *late.looks, *scaled.looks)
+    looks += resized.looks
     if stagger is not None:
         looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     actions = (*heeded, *repeated, *left.actions, *enforced.actions, *response.actions, *shared.actions)
     actions += (*shifted.actions, *recalled.actions, *cheaper.actions, *admission.actions, *late.actions)
-    actions += tuple(scaled.actions)
+    actions += (*resized.actions, *scaled.actions)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
@@ -82,10 +88,11 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
             *cheaper.verdicts,
             *admission.verdicts,
             *late.verdicts,
+            *resized.verdicts,
             *scaled.verdicts,
         ),
         stuck=tuple(admission.stuck),
-        reservations=tuple(admission.reservations),
+        reservations=(*admission.reservations, *resized.reservations),
         given_up=tuple(admission.given_up),
         unsure=tuple(admission.unsure),
         eased=(*response.eased, *recalled.eased),

@@ -16,6 +16,7 @@ from wattline.policy.scaling import scale
 from wattline.policy.shifting import is_held_back
 from wattline.policy.staggering import Paced, stagger_of
 from wattline.policy.waking import WAKING
+from wattline.policy.widths import judge_narrower, offer_narrower
 from wattline.spec.policy import Policy
 from wattline.state import ENDED, Job, JobState, Outcome, ResourceKind, Snapshot, Verdict
 from wattline.units import format_named, format_seconds
@@ -110,6 +111,8 @@ def _explain_waiting(snapshot: Snapshot, policy: Policy, job: Job) -> Explanatio
         choice, kept = find_kept(snapshot, policy, job)
         return _explained(snapshot, policy, job, choice, kept)
     choice = judge_request(snapshot, policy, job.remainder, home_of(snapshot, job))
+    if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
+        choice = judge_narrower(snapshot, policy, job, choice)
     if choice.place is None and snapshot.plant.clouds:
         choice = choose_now(snapshot, policy, job) or choice
     if policy.scaling is not None and choice.place is None:
@@ -134,8 +137,12 @@ def _explained(
         options = tuple(_in_time(snapshot, verdict) for verdict in paced.verdicts if _WAIT in verdict.numbers)
     elif reason is not None and choice.place is None:
         options = choose_options(snapshot, policy, job)
+        if job.request.elastic is not None:
+            options = (*offer_narrower(snapshot, policy, job, choice), *options)
     remedy = tell_options(options, snapshot.at)
     why = f"fits now at {choice.place}"
+    if choice.place is not None and choice.place.gpus < job.request.gpus:
+        why = f"starts now with {choice.place.gpus} of {job.request.gpus} GPUs, at {choice.place}"
     if reason is not None:
         why = _sentence(job, reason) if kept is None else f"{job.id} {tell_kept(kept, snapshot.at)}"
     elif kept is not None:

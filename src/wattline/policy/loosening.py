@@ -111,6 +111,8 @@ class Loosened:
                 bounds.most_passing, bounds.pool = -math.inf, -1
 
     def _fits_in(self, request: JobRequest, pool: int) -> bool:
+        if request.elastic is not None:
+            request = request.at_width(request.elastic.least)
         if request.gpu_models and self._draft.plant.pools[pool][1] not in request.gpu_models:
             return False
         room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)

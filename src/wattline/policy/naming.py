@@ -15,6 +15,7 @@ def next_action(
     lost_gpu_seconds: float = 0.0,
     because: str = "",
     yields: bool = False,
+    returns_to: Place | None = None,
     lost: bool = False,
 ) -> Action:
     """The next action for a job. Beginning again is a new attempt; all else concerns the present one."""
@@ -25,6 +26,7 @@ def next_action(
         job=job.id,
         attempt=attempt,
         place=place,
+        returns_to=returns_to,
         from_site=job.saved.site if kind in BEGINNINGS and job.saved is not None else "",
         fraction=fraction,
         rung=rung,

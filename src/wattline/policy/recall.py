@@ -14,6 +14,7 @@ from wattline.policy.pressure import judge_pressure
 from wattline.policy.price import price_rung
 from wattline.policy.relief import ladder_of
 from wattline.policy.staggering import Stagger
+from wattline.policy.widths import begin_narrower, return_resized
 from wattline.spec.ladder import RungKind
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Job, Snapshot, Verdict, claim_of
@@ -39,7 +40,7 @@ def recall(draft: Snapshot, policy: Policy, stagger: Stagger | None = None) -> R
         if job.asked == "pause":
             continue
         if job.rung < 0:  # a person paused it and has let go
-            choice = judge_request(draft, policy, job.remainder, _site(job))
+            choice = _look_anywhere(draft, policy, job)
             if choice.place is None and _site(job) in draft.plant.clouds:
                 found = offers(draft, policy, job.remainder, job.saved)
                 rented = choose_burst(draft, policy, job, found)
@@ -52,13 +53,35 @@ def recall(draft: Snapshot, policy: Policy, stagger: Stagger | None = None) -> R
     return result
 
 
+def _look_anywhere(draft: Snapshot, policy: Policy, job: Job) -> Choice:
+    """A place for who may go on at once; for who is being resized, the one that was meant for it."""
+    if job.returns_to is not None:
+        meant = return_resized(draft, policy, job)
+        if meant is not None:
+            return meant
+        job = msgspec.structs.replace(job, request=job.request.as_asked)
+    choice = judge_request(draft, policy, job.remainder, _site(job))
+    if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
+        _, choice = begin_narrower(
+            job, choice, lambda one: judge_request(draft, policy, one.remainder, _site(one))
+        )
+    return choice
+
+
 def _look_at_its_site(draft: Snapshot, policy: Policy, job: Job) -> Choice:
     """A place where it was. Once it was told why there is none, it is looked for where there is more room."""
     told = any(not verdict.allows for verdict in job.verdicts)
     max_age = policy.thresholds.reading_max_age
     if told and job.clear_since is None and not draft.is_loosened(_site(job), max_age):
         return _NOWHERE
-    return choose_place(draft, policy, job.remainder, sites=[_site(job)], explain=not told)
+    choice = choose_place(draft, policy, job.remainder, sites=[_site(job)], explain=not told)
+    if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
+        _, choice = begin_narrower(
+            job,
+            choice,
+            lambda one: choose_place(draft, policy, one.remainder, sites=[_site(job)], explain=False),
+        )
+    return choice
 
 
 def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, result: Recall) -> bool:
@@ -137,6 +160,8 @@ def _begin(draft: Snapshot, job: Job, choice: Choice, result: Recall, lost_gpu_s
     assert choice.place is not None
     kind = ActionKind.RESUME if choice.place.site == _site(job) else ActionKind.MIGRATE
     gone = "asked to go on" if job.rung < 0 else "pressure has gone"
+    if job.returns_to is not None:
+        gone = job.say
     because = f"from {_site(job)} to {choice.place.site}" if kind is ActionKind.MIGRATE else gone
     action = next_action(
         job,

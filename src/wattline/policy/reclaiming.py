@@ -28,7 +28,7 @@ NOTHING_LEFT = Left()
 def leave_reclaimed(draft: Snapshot, policy: Policy) -> Left:
     """Pause who can save, and stop who is still there when the machine is gone; both wait in line again."""
     left = Left()
-    for name, reclaim in draft.reclaims.items():
+    for name, reclaim in sorted(draft.reclaims.items(), key=lambda one: one[0]):
         node = draft.plant.node_number.get(name)
         if reclaim.leaves_at is None or node is None:
             continue

@@ -116,6 +116,10 @@ def reserve_place(draft: Snapshot, policy: Policy, job: Job, near: str | None) -
     """Keep the place for a job that opens first by itself; None where it need not wait, or none ever will."""
     if choose_place(draft, policy, job.remainder, near=near, explain=False).place is not None:
         return None
+    if policy.resizing is not None and job.request.elastic is not None:
+        least = job.narrowest.remainder
+        if choose_place(draft, policy, least, near=near, explain=False).place is not None:
+            return None
     holding = [draft.job(job_id) for job_id in draft.holding]
     leavers = sorted(holding, key=lambda one: (expected_end(one, draft.at), one.id))
     opening = find_opening(draft, policy, job, leavers, near)

@@ -154,9 +154,13 @@ class Stagger:
         Where somebody waits for its time, its place was kept from others in this decision only: nobody would
         look at them again when it is gone.
         """
+        draft = self._draft
         if not self._waiting:
             return stuck, []
-        return [], sorted([job_id for job_id in {*stuck, *self._waiting} if self._draft.is_stuck(job_id)])
+        unsure = {job_id for job_id in (*stuck, *self._waiting) if draft.is_stuck(job_id)}
+        if draft.loosened_pools(self._policy.thresholds.reading_max_age):  # some were passed over for it
+            unsure.update([queue[0][2] for is_stuck, queue in draft.queues if is_stuck])
+        return [], sorted(unsure)
 
     def _begin(self, job: Job, choice: Choice, fraction: float) -> Paced:
         assert choice.place is not None

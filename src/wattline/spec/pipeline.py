@@ -20,6 +20,7 @@ from pydantic import (
 from wattline import units
 from wattline.enums import plain_members
 from wattline.spec.document import Document
+from wattline.spec.elastic import ElasticDocument
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
 from wattline.spec.gates import check_gate
 from wattline.spec.ladder import Ladder
@@ -140,6 +141,23 @@ def _one_or_many(value: object) -> object:
 class Resources(Document):
     gpus: Count = 0
     gpu: Annotated[tuple[str, ...], BeforeValidator(_one_or_many)] = ()  # any of these; empty: any
+    elastic: ElasticDocument | None = None  # it may run on fewer or more
+
+    @model_validator(mode="after")
+    def _widths_meet(self) -> Resources:
+        elastic = self.elastic
+        if elastic is None:
+            return self
+        if not elastic.min <= self.gpus <= elastic.max:
+            raise ValueError(
+                f"gpus ({self.gpus}) is from elastic.min ({elastic.min}) to elastic.max ({elastic.max})"
+            )
+        if (self.gpus - elastic.min) % elastic.step or (elastic.max - elastic.min) % elastic.step:
+            raise ValueError(
+                f"gpus ({self.gpus}) and elastic.max ({elastic.max}) are elastic.min ({elastic.min}) and "
+                f"so many times elastic.step ({elastic.step}) more"
+            )
+        return self
 
 
 class Bandwidth(Document):

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from wattline.spec.bursting import Bursting
 from wattline.spec.document import Document
+from wattline.spec.elastic import Resizing
 from wattline.spec.expression import LONGEST_EXPRESSION, compile_expression
 from wattline.spec.flaws import Flaw, FlawedError
 from wattline.spec.ladder import Ladder, Rung
@@ -204,6 +205,7 @@ class Policy(Document):
     power_sharing: PowerSharing = PowerSharing()
     shifting: Shifting = Shifting()
     scaling: Scaling | None = None  # nodes stay awake, unless said
+    resizing: Resizing | None = None  # elastic jobs run on as many GPUs as they ask for, unless said
     starts: StartsDocument = StartsDocument()
     modes: Modes = Modes()
     throttling: Throttling = Throttling()

@@ -40,7 +40,16 @@ from wattline.state.exceptions import Answer, PolicyException
 from wattline.state.heads import Group, Line, Queue
 from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
-from wattline.state.request import ONE_NODE, JobRequest, Kind, compared_hours, job_id, requests_of
+from wattline.state.request import (
+    ONE_NODE,
+    Elastic,
+    JobRequest,
+    Kind,
+    compared_hours,
+    elastic_request,
+    job_id,
+    requests_of,
+)
 from wattline.state.resting import Came, NodeMode, Rest, Resting, Starts
 from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.state import State
@@ -68,6 +77,7 @@ __all__ = [
     "CheckpointSaved",
     "Claim",
     "Decision",
+    "Elastic",
     "Ending",
     "Event",
     "ExceptionAnswered",
@@ -121,6 +131,7 @@ __all__ = [
     "claim_of",
     "compared_hours",
     "dump_state",
+    "elastic_request",
     "job_id",
     "load_state",
     "peak_watts_at",

@@ -33,6 +33,10 @@ class Place(msgspec.Struct, frozen=True):
     site: str
     nodes: tuple[tuple[str, int], ...]
 
+    @property
+    def gpus(self) -> int:
+        return sum([gpus for _, gpus in self.nodes])
+
     def __str__(self) -> str:
         return ", ".join(f"{node}×{gpus}" if gpus else node for node, gpus in self.nodes)
 
@@ -46,6 +50,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str = ""  # for wake and sleep, which concern no job
     attempt: int = 0  # the attempt it begins or concerns
     place: Place | None = None
+    returns_to: Place | None = None  # of a pause that makes it narrower or wider: where it goes on
     from_site: str = ""  # where the newest checkpoint is, for resume and migrate
     fraction: float = 1.0  # for cap_power and shrink_batch
     rung: int | None = None  # where on its ladder the job stands after this; None: unchanged

@@ -172,10 +172,19 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
         rung=job.rung if on_ladder else -1,
         yields=False,
     )
+    if job.request.elastic is not None and not is_over:
+        job = _to_next_width(job)
     if is_over:
         end_job(state, job, event.at)
     else:
         state.put(job)
+
+
+def _to_next_width(job: Job) -> Job:
+    """Who is being resized goes on at its new width; who left for another reason asks as it did at first."""
+    resized = job.returns_to if job.state is JobState.PAUSED and not job.asked else None
+    request = job.request.as_asked if resized is None else job.request.at_width(resized.gpus)
+    return replace(job, request=request, returns_to=resized)
 
 
 def _ending(state: Tables, job: Job, told: Ending) -> Ending:
@@ -291,7 +300,7 @@ def _action_failed(state: Tables, event: events.ActionFailed) -> None:
         state.hold(job)
     elif _UNDONE.get(flight.action.kind) is job.state:
         still = JobState.STARTING if job.started_at is None else JobState.RUNNING
-        state.put(replace(job, state=still, since=event.at, say=event.say, yields=False))
+        state.put(replace(job, state=still, since=event.at, say=event.say, yields=False, returns_to=None))
 
 
 _UNDONE = {ActionKind.PAUSE: JobState.PAUSING, ActionKind.STOP: JobState.STOPPING}

@@ -90,6 +90,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0  # of its own doing
     resumed_at: float = 0.0  # when a person last wanted it to go on
     mode: str = ""  # canonical or approximate, once that was chosen for it
+    # Where it goes on once it has saved, narrower or wider than it was; None: it is not being resized.
+    returns_to: Place | None = None
     yields: bool = False  # it is leaving to make way for another, and will wait in line again
     asked: str = ""  # pause | cancel: a person's word
     bursts: bool = False  # a person wants it to go to a cloud as soon as one takes it
@@ -116,6 +118,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return request
         seconds = seconds_left(self)
         return request if seconds is None else msgspec.structs.replace(request, max_duration_seconds=seconds)
+
+    def at_width(self, gpus: int) -> Job:
+        """As it would be on so many GPUs."""
+        return msgspec.structs.replace(self, request=self.request.at_width(gpus))
+
+    @property
+    def narrowest(self) -> Job:
+        """As it would be on as few GPUs as it may run on."""
+        elastic = self.request.elastic
+        return self if elastic is None else self.at_width(elastic.least)
 
     @property
     def runs_as(self) -> str:
@@ -155,8 +167,18 @@ def seconds_left(job: Job) -> float | None:
         most = job.request.approximate_seconds or most
     if most is None:
         return None
-    used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
+    if job.request.elastic is None:
+        used = sum(past.ended_at - past.began_at for past in job.past if past.began_at is not None)
+    else:
+        used = sum(_worked_seconds(job.request, past) for past in job.past)
     return max(1.0, most - used)
+
+
+def _worked_seconds(request: JobRequest, past: Past) -> float:
+    """How long it would have taken at the present width to do what an attempt had time for."""
+    if past.began_at is None or past.place is None:
+        return 0.0
+    return (past.ended_at - past.began_at) * request.speed_at(past.place.gpus)
 
 
 class Flight(msgspec.Struct, frozen=True):

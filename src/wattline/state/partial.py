@@ -61,6 +61,10 @@ class PartialSnapshot(Snapshot):
         return dict.fromkeys(self._own(super().holding))
 
     @property
+    def elastic(self) -> dict[str, None]:
+        return dict.fromkeys(self._own(super().elastic))
+
+    @property
     def restless(self) -> list[str]:
         return self._own(super().restless)
 

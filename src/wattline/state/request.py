@@ -19,6 +19,19 @@ Kind = tuple[int, tuple[str, ...], bool]
 PRIORITY_RANK = {Priority.LOW: -10.0, Priority.NORMAL: 0.0, Priority.HIGH: 10.0, Priority.URGENT: 100.0}
 
 
+class Elastic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """On how many GPUs a job may run, and what it asked for: figures at other widths follow from these."""
+
+    gpus: int  # as asked
+    least: int
+    most: int
+    step: int = 1
+    alpha: float = 0.9
+    peak_watts: float | None = None
+    max_duration_seconds: float | None = None
+    approximate_seconds: float | None = None
+
+
 class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Immutable: a job that wants something else is another job."""
 
@@ -58,12 +71,14 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     burst: bool = False  # it may go to a cloud
     brings_back_bytes: float = 0.0  # what must come back from one when it has ended; 0: not told
     saves_every_seconds: float = 0.0  # 0: not told
+    # It may run on fewer or more GPUs; `gpus` and what follows from it are then of its present width.
+    elastic: Elastic | None = None
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What decides where it fits: two jobs of one shape fit or fail together, but for what is left of
         their teams' quotas."""
-        shape = (
+        shape: tuple[object, ...] = (
             self.scheduling_class,
             self.gpus,
             self.gpu_models,
@@ -78,6 +93,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.max_duration_seconds if self.thermal is Thermal.LOW else None,
             None if self.communicating_watts is None else (self.communicating_watts, self.step_seconds),
         )
+        if self.elastic is not None:
+            shape = (*shape, "elastic", self.elastic.least, self.elastic.step)
         return (*shape, "burst") if self.burst else shape
 
     @property
@@ -88,7 +105,10 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def kind(self) -> Kind:
         """GPUs, their models, whether they may be spread: of one kind, what fits for more watts of each GPU
-        fits for fewer."""
+        fits for fewer. Of an elastic job, as many GPUs as it needs at least."""
+        if self.elastic is not None:
+            least = self.elastic.least
+            return (least, self.gpu_models, least > 1 and self.locality not in ONE_NODE)
         return (self.gpus, self.gpu_models, self.may_spread)
 
     @property
@@ -97,6 +117,51 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if not self.gpus:
             return 0.0
         return math.inf if self.peak_watts is None else self.peak_watts / self.gpus
+
+    def speed_at(self, gpus: int) -> float:
+        """How fast it is on so many GPUs, where it is 1 on those it has."""
+        alpha = 1.0 if self.elastic is None else self.elastic.alpha
+        return 1.0 if gpus == self.gpus else float((gpus / self.gpus) ** alpha)
+
+    def at_width(self, gpus: int) -> JobRequest:
+        """The same on so many GPUs: as many watts of each, and as long as the same work takes there."""
+        elastic = self.elastic
+        if elastic is None or gpus == self.gpus:
+            return self
+        slower = (elastic.gpus / gpus) ** elastic.alpha
+        return msgspec.structs.replace(
+            self,
+            gpus=gpus,
+            peak_watts=_times(elastic.peak_watts, gpus / elastic.gpus),
+            max_duration_seconds=_times(elastic.max_duration_seconds, slower),
+            approximate_seconds=_times(elastic.approximate_seconds, slower),
+        )
+
+    @property
+    def as_asked(self) -> JobRequest:
+        """At the width that its owner asked for."""
+        return self if self.elastic is None else self.at_width(self.elastic.gpus)
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return value if value is None or factor == 1.0 else value * factor
+
+
+def elastic_request(
+    request: JobRequest, least: int, most: int, step: int = 1, alpha: float = 0.9
+) -> JobRequest:
+    """The same job, which may also run on fewer or more GPUs."""
+    elastic = Elastic(
+        gpus=request.gpus,
+        least=least,
+        most=most,
+        step=step,
+        alpha=alpha,
+        peak_watts=request.peak_watts,
+        max_duration_seconds=request.max_duration_seconds,
+        approximate_seconds=request.approximate_seconds,
+    )
+    return msgspec.structs.replace(request, elastic=elastic)
 
 
 def compared_hours(request: JobRequest) -> float:
@@ -120,6 +185,13 @@ def _longest(phase: Phase) -> float | None:
 
 
 def _request(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobRequest:
+    request, elastic = _asked(pipeline, run, name, approved=approved), pipeline.phases[name].resources.elastic
+    if elastic is None:
+        return request
+    return elastic_request(request, elastic.min, elastic.max, elastic.step, elastic.alpha)
+
+
+def _asked(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobRequest:
     phase = pipeline.phases[name]
     limits = phase.constraints
     ladder, release = phase.under_pressure, pipeline.release

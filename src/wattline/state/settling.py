@@ -43,7 +43,8 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         state.put(job if action.rung is not None else replace(job, capped_at=at))
         state.hold(job)
     elif action.kind is ActionKind.PAUSE:
-        state.put(replace(job, state=JobState.PAUSING, since=at, say=action.because, yields=action.yields))
+        pausing = replace(job, state=JobState.PAUSING, since=at, say=action.because, yields=action.yields)
+        state.put(pausing if action.returns_to is None else replace(pausing, returns_to=action.returns_to))
     elif action.kind is ActionKind.STOP:
         state.put(replace(job, state=JobState.STOPPING, since=at, say=action.because))
     else:
@@ -53,6 +54,8 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
 def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
     waiting = job
+    if job.request.elastic is not None:
+        job = replace(job, request=job.request.at_width(action.place.gpus), returns_to=None)
     if action.mode:
         job = replace(job, mode=action.mode)
     promise = promise_at(

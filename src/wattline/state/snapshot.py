@@ -83,6 +83,11 @@ class Snapshot(LinedUp):
         return self._state.holding
 
     @property
+    def elastic(self) -> dict[str, None]:
+        """Those of them that may run on fewer or more GPUs."""
+        return self._state.elastic
+
+    @property
     def restless(self) -> list[str]:
         """Jobs that the last decision wants looked at again, in no order."""
         holding = self._state.holding
@@ -398,6 +403,8 @@ class Snapshot(LinedUp):
         job = self.job(action.job)
         if action.kind in BEGINNINGS:
             assert action.place is not None
+            if job.request.elastic is not None:
+                job = replace(job, request=job.request.at_width(action.place.gpus))
             if action.mode:
                 job = replace(job, mode=action.mode)
             claim = claim_of(job.request, action.place, self.plant, action.fraction)

@@ -64,6 +64,7 @@ class Tables:
         self._places: dict[str, tuple[Shape, Queue, Key]] = {}  # in which queue a job waits
         self.retrying: dict[str, None] = {}  # waiting jobs that have run before
         self.holding: dict[str, None] = {}
+        self.elastic: dict[str, None] = {}  # those of them that may run on fewer or more GPUs
         self._gpus_of_class: dict[str, int] | None = None  # that are held; None: nobody asked
         self.paused: dict[str, None] = {}
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
@@ -137,6 +138,8 @@ class Tables:
                 heads.enter(job, key, shape, queue, self.jobs)
         elif state in HOLDING:
             self.holding[job_id] = None
+            if job.request.elastic is not None:
+                self.elastic[job_id] = None
             if before is None or before.state is not state or _standing(before) != _standing(job):
                 self.changed[job_id] = None
         elif state is JobState.PAUSED:
@@ -369,7 +372,9 @@ class Tables:
         held = before is not None and before.state in HOLDING
         holds = after.state in HOLDING
         if held is not holds and self._gpus_of_class is not None:
-            name, gpus = after.request.scheduling_class, after.request.gpus
+            # An elastic job asks for another number again once it has left.
+            request = after.request if holds or before is None else before.request
+            name, gpus = request.scheduling_class, request.gpus
             self._gpus_of_class[name] = self._gpus_of_class.get(name, 0) + (gpus if holds else -gpus)
 
     def _unindex(self, job: Job) -> None:
@@ -386,6 +391,8 @@ class Tables:
                 heads.leave(job, key, shape, self.jobs)
         elif state in HOLDING:
             del self.holding[job_id]
+            if self.elastic:
+                self.elastic.pop(job_id, None)
         elif state is JobState.PAUSED:
             del self.paused[job_id]
 

@@ -75,6 +75,7 @@ class Run:
     ) -> None:
         self.out = surroundings.out
         self.out.mkdir(parents=True, exist_ok=True)
+        self.gpus = surroundings.gpus  # the width of this attempt; another may have another
         self.step = 0
         self._parts = parts
         self._keeper = keeper

@@ -61,6 +61,7 @@ class Surroundings:
     out: Path
     cpus: int
     lineage: Mapping[str, str]
+    gpus: int = 0  # as many as it was given; an elastic phase may get fewer or more than it asked for
     rehearsed_steps: int | None = None  # of a tiny pass before the run; None: it is no rehearsal
 
     @classmethod
@@ -81,6 +82,7 @@ class Surroundings:
             out=_path(environment, "WATTLINE_OUT") or Path("out").absolute(),
             cpus=_whole(environment, "WATTLINE_CPUS", at_least=1) or len(os.sched_getaffinity(0)),
             lineage=lineage,
+            gpus=_whole(environment, "WATTLINE_GPUS", at_least=0) or 0,
             rehearsed_steps=_whole(environment, "WATTLINE_REHEARSE", at_least=1),
         )
 

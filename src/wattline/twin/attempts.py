@@ -40,7 +40,8 @@ class Attempt(msgspec.Struct, eq=False):
     progress: Progress
     nodes: tuple[tuple[int, int], ...]
     site: str
-    spread_speed: float  # what distance between its nodes leaves
+    gpus: int
+    spread_speed: float  # what distance between its nodes leaves, and how many GPUs they are
     started_at: float
     at: float  # up to when it was counted
     working_at: float  # before this it starts up, or comes back from a checkpoint
@@ -57,10 +58,6 @@ class Attempt(msgspec.Struct, eq=False):
     def rate(self) -> float:
         """Seconds of work for each second, once it works."""
         return 0.0 if self.saving else self.pace * self.spread_speed * self.batch_fraction
-
-    @property
-    def gpus(self) -> int:
-        return self.progress.arrival.request.gpus
 
     def ends_at(self) -> float:
         """When its work is done if nothing changes."""

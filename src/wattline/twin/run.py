@@ -181,8 +181,8 @@ def run(
 
 def _would_wait(setting: Setting, state: State) -> Callable[[JobRequest], bool]:
     """Whether a newcomer is sure to wait: its shape is known to fit nowhere, no cloud could take it, no node
-    might be woken for it, and nobody asked to make way."""
-    if setting.policy.preempts:
+    might be woken for it, and nobody asked to make way or to become narrower."""
+    if setting.policy.preempts or setting.policy.resizing is not None:
         return lambda _: False
     asleep = state.resting.modes[NodeMode.ASLEEP]
     if not state.plant.clouds:

@@ -102,6 +102,7 @@ class TwinWorld:
         self._would_wait = would_wait
         self._progress: dict[str, Progress] = {}
         self._attempts: dict[str, Attempt] = {}
+        self._elastic_running = 0
         self._agenda: list[tuple[float, int, str]] = []
         self._entries = 0
         self._transfers = Transfers(plant.links, truth.link_fraction)
@@ -303,6 +304,7 @@ class TwinWorld:
             progress=progress,
             nodes=nodes,
             site=action.place.site,
+            gpus=action.place.gpus,
             spread_speed=self._spread_speed(progress.arrival, nodes),
             started_at=self._now,
             at=self._now,
@@ -317,6 +319,7 @@ class TwinWorld:
         self.tally.hold(attempt.site, attempt.gpus, self._now)
         self._count_running(1)
         self._attempts[action.job] = attempt
+        self._elastic_running += progress.arrival.request.elastic is not None
         seconds = self._overheads.start if first else self._overheads.restart
         if self._rents is not None:
             self._rents.rent(nodes, self._now)
@@ -346,7 +349,8 @@ class TwinWorld:
         if self.swings is not None:
             self.swings.begin(arrival.request, attempt.nodes, attempt.cap_fraction)
         attempt.pace = self.truth.pace(attempt.job)
-        self._riding.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
+        told = self._riding if arrival.request.elastic is None else self._pending  # who runs may be resized
+        told.append(AttemptStarted(at=self._now, job=attempt.job, attempt=attempt.number))
         if attempt.pace <= 0.0:  # a node of it is off
             self._lose(attempt, "a node is off")
         else:
@@ -391,7 +395,8 @@ class TwinWorld:
         attempt.keep(self._now)
         before = attempt.progress.done_seconds
         attempt.fall_back(self.tally.losses)
-        self.tally.useful_gpu_seconds -= attempt.gpus * (before - attempt.progress.done_seconds)
+        asked = attempt.progress.arrival.request.gpus
+        self.tally.useful_gpu_seconds -= asked * (before - attempt.progress.done_seconds)
         attempt.progress.left_by = "restart"
         if attempt.progress.kept_seconds > 0.0:
             self._tell_saved(attempt)
@@ -406,6 +411,7 @@ class TwinWorld:
         self._transfers.drop(job, now)
         self._arriving.pop(job, None)
         del self._attempts[job]
+        self._elastic_running -= progress.arrival.request.elastic is not None
         self.tally.hold(attempt.site, -attempt.gpus, now)
         if self._rents is not None:
             self._rents.leave(attempt.nodes)
@@ -413,7 +419,9 @@ class TwinWorld:
             size_bytes = progress.arrival.request.brings_back_bytes or progress.arrival.saved_bytes
             attempt.egress_usd += leaving_usd(self._plant, attempt.site, size_bytes)
         self._count_running(-1)
-        told = self._pending if self.tally.waiting or ending is not Ending.SUCCEEDED else self._riding
+        # Where nobody waits, those who may grow do.
+        matters = self.tally.waiting or self._elastic_running or ending is not Ending.SUCCEEDED
+        told = self._pending if matters else self._riding
         told.append(
             AttemptEnded(
                 at=now,
@@ -474,7 +482,8 @@ class TwinWorld:
     def _count(self, attempt: Attempt) -> None:
         before = attempt.progress.done_seconds
         attempt.count(self._now, self.tally.losses)
-        self.tally.useful_gpu_seconds += attempt.gpus * (attempt.progress.done_seconds - before)
+        asked = attempt.progress.arrival.request.gpus  # work is what it asked for, however wide it runs
+        self.tally.useful_gpu_seconds += asked * (attempt.progress.done_seconds - before)
 
     def _count_waiting(self, more: int) -> None:
         self.tally.waiting += more
@@ -523,10 +532,13 @@ class TwinWorld:
             placement = tuple([gpus for _, gpus in nodes])
             rate = self._rates.rate(arrival.application, arrival.batch_size, placement)
             return rate * arrival.work_seconds
+        request = arrival.request
+        width = 1.0 if request.elastic is None else request.speed_at(sum([gpus for _, gpus in nodes]))
         if len(nodes) == 1:
-            return 1.0
+            return width
         racks = [self._plant.spots[node].rack for node, _ in nodes]
-        return predict_sync_speed(len(nodes), {rack.switch for rack in racks}, {rack.row for rack in racks})
+        apart = predict_sync_speed(len(nodes), {rack.switch for rack in racks}, {rack.row for rack in racks})
+        return width * apart
 
     def _usage(self, attempt: Attempt, joules: float) -> Usage:
         """Priced at the site's constants, as quotas are written; the energy account has the hours."""
