@@ -32,6 +32,7 @@ from wattline.state import (
 from wattline.twin.forecast import MOST_JOBS, TwinForecaster
 from wattline.twin.lately import Ended, Lately
 from wattline.twin.lines import Lines
+from wattline.twin.milestones import Milestones
 from wattline.twin.recalibrating import P90_SPREADS, SPREAD, Kind, Recalibration, Wait
 from wattline.twin.slots import Slots, all_say
 
@@ -65,6 +66,7 @@ class Foresight:
     _recalibration: Recalibration = field(default_factory=lambda: Recalibration(_SPREADS))
     _jobs: dict[str, _Known] = field(default_factory=dict)
     _runs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _milestones: Milestones = field(default_factory=Milestones)
     _unsaid: int = 0  # jobs that do not say how long they take
     _slots: tuple[float, Slots | None] = (-math.inf, None)  # since when
 
@@ -75,6 +77,7 @@ class Foresight:
                 for request in event.jobs:
                     self._drop(request.job)
                     self._jobs[request.job] = _Known(request)
+                    self._milestones.come(request.job, request.shape)
                     self._unsaid += request.max_duration_seconds is None
                     self.lately.come(event.at, request)
             elif isinstance(event, AttemptStarted):
@@ -149,6 +152,8 @@ class Foresight:
 
     def _begin(self, event: AttemptStarted) -> None:
         self._recalibration.begin(event.job, event.at)
+        for other, share in self._milestones.leave(event.job):
+            self._recalibration.half_way(other, event.at, share)
         known = self._jobs.get(event.job)
         if known is None:
             return
@@ -182,7 +187,9 @@ class Foresight:
                     known = self._jobs.get(told.job)
                     pledged = known is not None and told.by_at is not None
                     kind = _slot_kind(known.request) if known and pledged else (LINES,)
-                self._recalibration.tell(told.job, kind, event.at, raw)
+                is_first = self._recalibration.tell(told.job, kind, event.at, raw)
+                if is_first and kind == (LINES,):
+                    self._milestones.tell(told.job)
 
     def _forget(self, event: Forgotten) -> None:
         for run in event.runs:
@@ -194,6 +201,8 @@ class Foresight:
         if known is not None:
             self._unsaid -= known.request.max_duration_seconds is None
         self._recalibration.drop(job)
+        for _ in self._milestones.leave(job):  # at a time nobody knows here: it tells nothing
+            pass
 
     def _expected(self, job: str, kind: Kind, at: float, raw: Wait, *, pledge: bool) -> Expected:
         wait = self._recalibration.correct(kind, raw)

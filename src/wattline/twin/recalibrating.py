@@ -1,10 +1,11 @@
 """Recalibrating: how far were forecasts off, and what does that make of the next one?
 
-Every wait that ends is held against the first forecast of it, as a ratio. What is forecast next is stretched
-by the ratio that half of those stayed below, and its upper end by the one that nine in ten did (conformalised
-quantiles, Romano et al. 2019). Waits that overlap err together: a wait weighs as much as its share of those
-that were open when it ended, so that a whole queue that passes weighs about as much as one job that waits
-alone. The past fades by the same measure, and an assumed spread always counts for a few.
+Every wait that ends is held against the first forecast of it, as a ratio, and so is one that is known to be
+through in part (`milestones.py`). What is forecast next is stretched by the ratio that half of those stayed
+below, and its upper end by the one that nine in ten did (conformalised quantiles, Romano et al. 2019). Waits
+that overlap err together: a wait weighs as much as its share of those that were open when it ended, so that a
+whole queue that passes weighs about as much as one job that waits alone. The past fades by the same measure,
+and an assumed spread always counts for a few.
 
 All that is learnt comes from events, in their order: hearing a journal again leads to the same.
 """
@@ -62,22 +63,31 @@ class Recalibration:
         p90 = max(p50, wait.p90_seconds * errors[1].ratio(0.9))
         return Wait(p50, p90, max(p90, wait.p90_seconds * errors[1].ratio(_PLEDGE)))
 
-    def tell(self, job: str, kind: Kind, at: float, wait: Wait) -> None:
-        """A wait was forecast; only the first of each is held against what comes."""
-        if job not in self._open:
-            self._open[job] = (_situation(kind, wait), at, wait)
-            self._open_of_kind[self._open[job][0]] += 1
+    def tell(self, job: str, kind: Kind, at: float, wait: Wait) -> bool:
+        """A wait was forecast; only the first of each is held against what comes. Whether it is the first."""
+        if job in self._open:
+            return False
+        self._open[job] = (_situation(kind, wait), at, wait)
+        self._open_of_kind[self._open[job][0]] += 1
+        return True
+
+    def half_way(self, job: str, at: float, share: float) -> None:
+        """A job has waited for such a share of its wait, and waits on."""
+        told = self._open.get(job)
+        if told is not None:
+            self._learn(*told, at, share)
 
     def begin(self, job: str, at: float) -> None:
         told = self.drop(job)
-        if told is None:
-            return
-        kind, told_at, wait = told
+        if told is not None:
+            self._learn(*told, at)
+
+    def _learn(self, kind: Kind, told_at: float, wait: Wait, at: float, share: float = 1.0) -> None:
         weight = 1.0 / (1 + self._open_of_kind[kind])
         errors = self._errors.get(kind)
         if errors is None:
             errors = self._errors[kind] = self._unknown(kind[:-1])
-        waited = max(_LEAST_SECONDS, at - told_at)
+        waited = max(_LEAST_SECONDS, (at - told_at) / share)
         errors[0].add(waited / max(_LEAST_SECONDS, wait.p50_seconds), weight)
         errors[1].add(waited / max(_LEAST_SECONDS, wait.p90_seconds), weight)
 
