@@ -32,7 +32,12 @@ def test_the_default_policy_keeps_every_cap_and_shuts_nothing_down(name: str, se
     assert (report.cap_violation_seconds, report.shutdowns, report.trips) == (0.0, 0, 0)
 
 
-@pytest.mark.parametrize(("name", "seed"), CASES)
+# Halls that are asked for more than their power carries: who does not mind caps breaks them for days there, and
+# nothing trips. What that scenario is about is tested with what rents (tests/twin/test_renting.py).
+WITHIN_CAPS = [case for case in CASES if case[0] != "spot-reclaim"]
+
+
+@pytest.mark.parametrize(("name", "seed"), WITHIN_CAPS)
 def test_the_default_policy_gets_more_done_than_power_blind_packing(name: str, seed: int) -> None:
     ours, theirs = play(name, "default", seed), play(name, "power-blind", seed)
     assert ours.jobs.submitted == theirs.jobs.submitted
