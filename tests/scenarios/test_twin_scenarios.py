@@ -32,8 +32,8 @@ def test_the_default_policy_keeps_every_cap_and_shuts_nothing_down(name: str, se
     assert (report.cap_violation_seconds, report.shutdowns, report.trips) == (0.0, 0, 0)
 
 
-# Halls that are asked for more than their power carries: who does not mind caps breaks them for days there, and
-# nothing trips. What that scenario is about is tested with what rents (tests/twin/test_renting.py).
+# Halls that are asked for more than their power carries: who does not mind caps breaks them for days there,
+# and nothing trips. What that scenario is about is tested with what rents (tests/twin/test_renting.py).
 WITHIN_CAPS = [case for case in CASES if case[0] != "spot-reclaim"]
 
 
