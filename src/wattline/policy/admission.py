@@ -182,6 +182,8 @@ def _reserve(
     draft: Snapshot, policy: Policy, fairness: Fairness | None, kept: Kept, admission: Admission
 ) -> None:
     """Keep a place from now on for whoever was overtaken for too long; before others take what is free."""
+    if len(draft.reservations) >= policy.sharing.reservations:
+        return
     in_line = _in_line(draft, policy, fairness, admission.shift)
     for reservation in reserve_for_overtaken(draft, policy, in_line, admission.looks):
         kept.lay(reservation)
