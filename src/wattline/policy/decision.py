@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from wattline.policy.admission import admit
 from wattline.policy.appetite import LATE_SECONDS
 from wattline.policy.attention import next_unread_at
@@ -18,9 +21,22 @@ from wattline.policy.sharing_power import NOTHING_SHARED, share_power
 from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
 from wattline.policy.staggering import stagger_of
 from wattline.spec.policy import Policy
-from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
+from wattline.state import Action, ActionKind, Decision, JobState, Snapshot, Verdict
 
 _MOST_TRIES = 3
+
+
+class _Stage(Protocol):
+    """What each stage of a decision comes to."""
+
+    @property
+    def actions(self) -> Sequence[Action]: ...
+
+    @property
+    def verdicts(self) -> Sequence[Verdict]: ...
+
+    @property
+    def looks(self) -> Sequence[float]: ...
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Decision:
@@ -64,33 +80,19 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         told = (*recalled.verdicts, *admission.verdicts)
         scaled = scale(draft, policy, (*recalled.actions, *admission.actions), told, shifted.shift)
     draft.derived = None  # it refers to the draft: together they would wait for the collector
-    looks = [*deadlines, *refused.values(), *enforced.looks, *response.looks, *shared.looks]
-    looks += (*left.looks, *shifted.looks, *recalled.looks, *admission.looks, *late.looks, *scaled.looks)
-    looks += resized.looks
+    stages: tuple[_Stage, ...] = (left, enforced, response, shared, shifted, recalled)
+    stages += (cheaper, admission, late, resized, scaled)
+    looks = [*deadlines, *refused.values(), *[look for stage in stages for look in stage.looks]]
     if stagger is not None:
         looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
-    actions = (*heeded, *repeated, *left.actions, *enforced.actions, *response.actions, *shared.actions)
-    actions += (*shifted.actions, *recalled.actions, *cheaper.actions, *admission.actions, *late.actions)
-    actions += (*resized.actions, *scaled.actions)
+    actions = (*heeded, *repeated, *[action for stage in stages for action in stage.actions])
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
         actions=actions,
-        verdicts=(
-            *left.verdicts,
-            *enforced.verdicts,
-            *response.verdicts,
-            *shared.verdicts,
-            *shifted.verdicts,
-            *recalled.verdicts,
-            *cheaper.verdicts,
-            *admission.verdicts,
-            *late.verdicts,
-            *resized.verdicts,
-            *scaled.verdicts,
-        ),
+        verdicts=tuple([verdict for stage in stages for verdict in stage.verdicts]),
         stuck=tuple(admission.stuck),
         reservations=(*admission.reservations, *resized.reservations),
         given_up=tuple(admission.given_up),

@@ -86,7 +86,7 @@ def find_opening(
 
 
 def _pool_of(draft: Snapshot, job: Job) -> int:
-    return -1 if job.place is None else draft.plant.spots[draft.plant.node_number[job.place.nodes[0][0]]].pool
+    return -1 if job.place is None else draft.plant.pool_of(job.place.nodes[0][0])
 
 
 def _meets(job: Job, place: Place) -> bool:

@@ -72,7 +72,7 @@ def _sooner(
     found: Wait,
 ) -> Wait:
     """As few of these ends as do: of many, a few more or less say the same."""
-    pools, enough = [_pool_of(snapshot, found.place)], len(ends)
+    pools, enough = [snapshot.plant.pool_of(found.place.nodes[0][0])], len(ends)
     while enough - too_few > max(1, enough // 8):
         middle = (too_few + enough) // 2
         fewer = _after(snapshot, policy, request, near, ends[:middle], pools)
@@ -104,11 +104,6 @@ def _after(
     return None if place is None else Wait(last.id, ends_at, place, after)
 
 
-def _pool_of(snapshot: Snapshot, place: Place) -> int:
-    plant = snapshot.plant
-    return plant.spots[plant.node_number[place.nodes[0][0]]].pool
-
-
 class _Freed:
     """In which pools are there as many GPUs, and watts above all of them, as a job asks for?"""
 
@@ -133,7 +128,7 @@ class _Freed:
         claim = self._snapshot.claim(job.id)
         if claim is None:
             return False
-        pool, amounts = _pool_of(self._snapshot, job.place), dict(claim.amounts)
+        pool, amounts = self._snapshot.plant.pool_of(job.place.nodes[0][0]), dict(claim.amounts)
         if pool in self._free:
             self._free[pool] += sum(gpus for _, gpus in claim.nodes)
         for short in self._short.values():

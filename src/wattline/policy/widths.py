@@ -29,7 +29,7 @@ def elastic_of(job: Job) -> Elastic:
 
 def pool_of(draft: Snapshot, job: Job) -> int:
     assert job.place is not None
-    return draft.plant.spots[draft.plant.node_number[job.place.nodes[0][0]]].pool
+    return draft.plant.pool_of(job.place.nodes[0][0])
 
 
 def rested_at(job: Job, resizing: Resizing) -> float:

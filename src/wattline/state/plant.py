@@ -152,6 +152,10 @@ class Plant:
             for zone in self.zones
         ]
 
+    def pool_of(self, node: str) -> int:
+        """The pool of a node by its name."""
+        return self.spots[self.node_number[node]].pool
+
     def link_resource(self, site: str, other: str, traffic: TrafficClass) -> int | None:
         """The number of a link's share for this traffic, or None where no link joins the two sites."""
         link = self.links.get(frozenset((site, other)))

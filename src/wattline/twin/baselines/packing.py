@@ -55,7 +55,7 @@ def pools_for(plant: Plant, request: JobRequest) -> tuple[int, ...]:
 
 
 def pool_of(plant: Plant, place: Place) -> int:
-    return plant.spots[plant.node_number[place.nodes[0][0]]].pool
+    return plant.pool_of(place.nodes[0][0])
 
 
 def judge_size(plant: Plant, request: JobRequest) -> Verdict | None:
