@@ -13,7 +13,7 @@ $(VENV)/.ready: pyproject.toml hatch_build.py src/wattline/checkpoint/codecs/ker
 	@echo "setting up $(VENV) (once; about a minute)" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[control,plots,s3]'
+	@$(PIP) install --editable '.[control,plots,postgres,s3,server,snmp]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
@@ -24,6 +24,7 @@ demo: $(VENV)/.ready  ## a pipeline end to end, with a cooling fault, on this ma
 	@$(BIN)/python examples/tiny-lm/demo.py
 
 test: check  ## the whole test suite, quality checks included
+	@ci/install-engines
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.ready-dev  ## format, lint, types, import rules, dead code, dependencies
@@ -43,6 +44,9 @@ bench: $(VENV)/.ready-dev  ## the figures in docs/benchmarks.md
 	$(BIN)/python -m bench.validation
 	$(BIN)/python -m bench.twin
 	$(BIN)/python -m bench.estimates
+	$(BIN)/python -m bench.readings
+	$(BIN)/python -m bench.stores
+	$(BIN)/python -m bench.submits
 
 bench-checkpoint: $(VENV)/.ready-dev  ## checkpoints beside ZipNN, borg, torch, rclone and rsync; some of it needs root
 	$(BIN)/python -m bench.checkpoint_sizes
@@ -63,8 +67,12 @@ bench-sharing: $(VENV)/.ready-dev  ## teams, power, carbon, ETAs, placement agai
 	$(BIN)/python -m bench.capped_fleet
 	$(BIN)/python -m bench.ramps
 
-soak: $(VENV)/.ready-dev  ## 200 random kill -9 points, each followed by --resume
+soak: $(VENV)/.ready-dev  ## 200 random kill -9 points; 10,000 simulated fleets; 50 WAN cuts and a siege, which need root
 	$(BIN)/python bench/kill_points.py --points 200
+	WATTLINE_API_EXAMPLES=200 $(BIN)/pytest -q tests/api/test_openapi.py
+	$(BIN)/python -m bench.site_failures --seeds 10000
+	$(BIN)/python -m bench.wan_cut --timings 50
+	$(BIN)/python -m bench.siege --minutes 10 --seed 1
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .wattline .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wattline.policy.hours_ahead import RankedHours
-from wattline.policy.urgency import Waitable, choose_urgent
+from wattline.policy.shifting.hours_ahead import RankedHours
+from wattline.policy.shifting.urgency import Waitable, choose_urgent
 from wattline.twin.crowding import Load, coming_loads, price_crowding
 from wattline.twin.surroundings.ahead import expect_hours
 

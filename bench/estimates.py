@@ -27,9 +27,9 @@ from pathlib import Path
 
 from bench.twin import PHILLY, SKIP_DAYS
 from wattline.checks.estimate import Compared, gather_runs, look_back
-from wattline.cli.session import open_session
 from wattline.control import decode_step
 from wattline.live import Home
+from wattline.plane.session import open_session
 from wattline.spec import read_facility, read_policy
 from wattline.state import AttemptEnded, AttemptStarted
 from wattline.twin.experience import P90, Experience, group_of

@@ -5,7 +5,8 @@
 200 random instances: two or three sites of a few racks, with GPUs of two kinds, prices, carbon and caps of
 their own, some of it taken; six to fourteen jobs of one to 16 GPUs have just arrived. `decide` places them
 one after the other, as it does everywhere; `twin/exact.py` places them all at once with HiGHS. Both are
-scored by `policy/objective.py`, each place as if it were the only one decided, jobs without a place included.
+scored by `policy/placing/objective.py`, each place as if it were the only one decided, jobs without a place
+included.
 The exact score is a bound: of gangs it counts the price alone. *gap* is what the decided score is above it;
 *of what is decided* is the same without what every placement must pay (each job at its cheapest).
 """
@@ -22,9 +23,9 @@ from dataclasses import dataclass
 
 from wattline.facility import Facility
 from wattline.policy import decide
-from wattline.policy.objective import waiting_score
-from wattline.policy.placement import score_place
-from wattline.policy.pools import pools_for
+from wattline.policy.permitting.pools import pools_for
+from wattline.policy.placing.objective import waiting_score
+from wattline.policy.placing.placement import score_place
 from wattline.spec import FacilityDocument, Policy, build_facility, read_policy
 from wattline.state import Decision, JobRequest, Place, RunSubmitted, Snapshot, State, compared_hours
 from wattline.twin.exact import place_exactly

@@ -142,8 +142,8 @@ def count_orphans(home: Path, patience_seconds: float = 10.0) -> int:
 
 def count_claims(home: Path) -> int:
     """What the state that the journal leads to still holds: claims, promises, actions in flight."""
-    from wattline.cli.session import Session
     from wattline.live import Home
+    from wattline.plane.session import Session
     from wattline.state.account import Promised
 
     session = Session(Home(home))

@@ -5,8 +5,9 @@
 Five sites of 20,000 GPUs in two pools each; 95 % or 30 % of the GPUs are taken. Each site is at its limit of
 power somewhere else: at its feeds, at the PDUs of its rows, at its racks, in turn; so what waits does wait,
 whatever GPUs are free. Waiting jobs are of 320 distinct watts per GPU, of one to 64 GPUs, of ten projects of
-which six have quotas. Before each sample some jobs end, as many arrive, and meters of racks, supplies, loops
-and GPUs say something else. *decision* is the CPU time of `decide`, verdicts included; *turn* is all of
+which six have quotas; two in five name a model of GPU, two in three a region where their data may be.
+Before each sample some jobs end, as many arrive, and meters of racks, supplies, loops and GPUs say something
+else. *decision* is the CPU time of `decide`, verdicts included; *turn* is all of
 `step`: folding, deciding, the digest, settling. *admission* is one more job that is submitted and explained:
 `explain`, with its dominant reason and its options. *first* is the one decision that knows nothing yet: all
 10,000 jobs have just arrived.
@@ -23,6 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from bench.twin import yardstick
 from wattline.control import step
 from wattline.facility import Facility
 from wattline.policy import Explanation, decide, explain
@@ -55,6 +57,7 @@ PROJECTS = tuple(f"team-{number}" for number in range(10))
 _CLASSES = ("high-density-training", "checkpoint-heavy", "low-power-experiment")
 _SIZES = (1, 1, 1, 2, 2, 4, 8, 8, 16, 64)
 _MODELS = ((), (), (), ("H100",), ("A100",))
+_REGIONS = ((), ("eu",), ("us",))
 _ENDS, _READINGS = 20, 500
 _MARGIN = 0.02  # the default policy's, of power
 
@@ -168,6 +171,7 @@ class Large:
             scheduling_class=chance.choice(_CLASSES),
             gpus=min(gpus, 8) if long else gpus,
             gpu_models=() if long else chance.choice(_MODELS),
+            residency=() if long else chance.choice(_REGIONS),
             cpus=4.0,
             peak_watts=each_watts * (min(gpus, 8) if long else gpus),
             max_duration_seconds=chance.uniform(3600.0, 7 * 86400.0),
@@ -290,7 +294,8 @@ class Figures:
     decisions_ms: Sequence[float]
     turns_ms: Sequence[float]
     admissions_ms: Sequence[float]
-    options: float  # of each admission, in the mean
+    options: Sequence[int]  # of each admission
+    yard_ms: float  # of a fixed piece of Python, beside it
 
 
 def measure(world: Large, samples: int, waiting: int) -> Figures:
@@ -301,7 +306,8 @@ def measure(world: Large, samples: int, waiting: int) -> Figures:
     world.turn(*(world.submit(world.request()) for _ in range(max(0, missing))))
     gc.collect()
     gc.freeze()  # what is there for good is no business of the collector: it would be half of the tail
-    decisions, turns, admissions, options = list[float](), list[float](), list[float](), 0
+    decisions, turns, admissions, options = list[float](), list[float](), list[float](), list[int]()
+    yard_seconds = yardstick()
     world.started = 0
     for _ in range(samples):
         world.at += 10.0
@@ -312,7 +318,7 @@ def measure(world: Large, samples: int, waiting: int) -> Figures:
         turns.append(turn_ms)
         explanation, admission_ms = admit_one(world)
         admissions.append(admission_ms)
-        options += len(explanation.options)
+        options.append(len(explanation.options))
     gc.unfreeze()
     queued = [job for queue in state.waiting.values() for _, _, job in queue]
     requests = [state.jobs[job].request for job in queued]
@@ -328,7 +334,8 @@ def measure(world: Large, samples: int, waiting: int) -> Figures:
         decisions_ms=decisions,
         turns_ms=turns,
         admissions_ms=admissions,
-        options=options / max(1, samples),
+        options=options,
+        yard_ms=500.0 * (yard_seconds + yardstick()),
     )
 
 
@@ -359,8 +366,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"{figures.gpus:,} GPUs, {figures.taken:.0%} taken, {figures.waiting:,} waiting in "
             f"{figures.shapes:,} shapes, {figures.distinct_watts} distinct watts; {figures.started} started; "
-            f"first {figures.first_ms:,.0f} ms; {figures.options:.1f} options each"
+            f"first {figures.first_ms:,.0f} ms; yard {figures.yard_ms:.0f} ms"
         )
+        with_three = sum(count >= 3 for count in figures.options) / len(figures.options)
+        mean, none = statistics.mean(figures.options), figures.options.count(0)
+        print(f"  {mean:.2f} options each, three or more for {with_three:.0%}, none for {none}")
         rows = (
             ("decision", DECISION_BAR_MS, figures.decisions_ms),
             ("turn", None, figures.turns_ms),

@@ -199,10 +199,31 @@ def say(name: str, figures: dict[str, float]) -> None:
     )
 
 
+def compare_physics(scale: float, jobs: int, pairs: int) -> None:
+    """With and without, in turns: one run alone is off by more than what is asked for."""
+    cpu_seconds, yards = [0.0, 0.0], [0.0, 0.0]
+    by_pair = []
+    for _ in range(pairs):
+        for is_heavy, name in enumerate(("without", "with")):
+            figures = measure("philly", scale, jobs=jobs, weightless=not is_heavy)
+            say(f"{name} physics, scale {scale:g}", figures)
+            cpu_seconds[is_heavy] += figures["cpu_seconds"]
+            yards[is_heavy] += figures["cpu_seconds"] / figures["yardstick"]
+            by_pair.append(figures["cpu_seconds"])
+    each = sorted(heavy / light - 1 for light, heavy in zip(by_pair[::2], by_pair[1::2], strict=True))
+    print(
+        f"  physics adds {100 * (yards[1] / yards[0] - 1):.0f} % in yards, "
+        f"{100 * (cpu_seconds[1] / cpu_seconds[0] - 1):.0f} % in CPU seconds "
+        f"({100 * each[0]:.0f} to {100 * each[-1]:.0f} % in single pairs)",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="6,000 jobs a row, and no million")
     parser.add_argument("--only", choices=("speed", "physics", "growth", "million"))
+    parser.add_argument("--pairs", type=int, default=5, help="runs with and without physics, in turns")
     parser.add_argument("--row", choices=("philly", "million"), help=argparse.SUPPRESS)
     parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
     parser.add_argument("--copies", type=int, default=1, help=argparse.SUPPRESS)
@@ -219,12 +240,7 @@ def main() -> None:
             say(f"arrival scale {scale:g}", measure("philly", scale, jobs=jobs))
     if arguments.only in (None, "physics"):
         for scale in (1.0, 5.0):
-            light = measure("philly", scale, jobs=jobs, weightless=True)
-            heavy = measure("philly", scale, jobs=jobs)
-            say(f"without physics, scale {scale:g}", light)
-            say(f"with physics, scale {scale:g}", heavy)
-            paid = heavy["cpu_seconds"] / heavy["yardstick"] / (light["cpu_seconds"] / light["yardstick"])
-            print(f"  physics adds {100 * (paid - 1):.0f} % of CPU", flush=True)
+            compare_physics(scale, jobs, arguments.pairs)
     if arguments.only in (None, "growth"):
         for copies in GROWTH:
             few = (jobs or 12_000) // 2

@@ -334,9 +334,10 @@ def assert_ledger_is_true(state: State) -> None:
             free[node] -= gpus
         millicpus[claim.nodes[0][0]] -= claim.millicpus
     assert ledger.claimed == claimed
+    assert all(0 <= left <= spot.node.gpus for left, spot in zip(free, plant.spots, strict=True))
+    free = [max(0, left - ledger.others.get(node, 0)) for node, left in enumerate(free)]
     assert ledger.gpus_free == free
     assert ledger.millicpus_free == millicpus
-    assert all(0 <= left <= spot.node.gpus for left, spot in zip(free, plant.spots, strict=True))
     assert all(0 <= left <= 1000 * spot.node.cpus for left, spot in zip(millicpus, plant.spots, strict=True))
     for pool in range(len(plant.pools)):
         assert ledger.free_in_pool[pool] == sum(

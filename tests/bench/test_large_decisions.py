@@ -12,4 +12,4 @@ def test_a_short_run_starts_jobs_and_explains_those_that_wait() -> None:
     assert figures.waiting > 100
     assert figures.started > 0
     assert len(figures.decisions_ms) == len(figures.admissions_ms) == 3
-    assert figures.options > 0
+    assert max(figures.options) > 0

@@ -10,7 +10,7 @@ import pytest
 from building import Hall, a_job, a_policy, a_site, a_world
 from wattline.checks.options import find_options
 from wattline.checks.report import Option
-from wattline.policy.judging import judge_request
+from wattline.policy.placing.judging import judge_request
 from wattline.state import JobRequest
 
 

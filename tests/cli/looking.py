@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wattline.cli.session import Session
 from wattline.live import Home
+from wattline.plane.session import Session
 from wattline.policy import decide
 from wattline.state import Decision, Event, JobRequest, RunSubmitted, Snapshot
 from wattline.store.steps import StepJournal

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wattline.cli.session import Session
 from wattline.control import StepRecord, replay
 from wattline.live import Home
+from wattline.plane.session import Session
 from wattline.state import ActionKind, Event, State
 from wattline.state.account import Promised
 from wattline.store.steps import read_steps

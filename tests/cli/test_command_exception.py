@@ -6,9 +6,9 @@ import pytest
 
 from cli.looking import Wattline
 from cli.teaming import Teams
-from wattline.cli.session import Session
 from wattline.control import replay
 from wattline.live import Home
+from wattline.plane.session import Session
 from wattline.state import ExceptionAnswered, ExceptionAsked, JobState, Noticed
 from wattline.store.steps import read_steps
 

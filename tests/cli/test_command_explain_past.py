@@ -9,8 +9,8 @@ import pytest
 
 from cli.deciding import NOBODY, end, start, submit, three_in_line, write_policy
 from cli.looking import Wattline, Writing
-from wattline.cli.past import read_moment
 from wattline.errors import UsageError
+from wattline.plane.past import read_moment
 from wattline.state import Expected, Forecasted
 
 

@@ -9,8 +9,8 @@ import pytest
 from cli.deciding import NOBODY, write_policy
 from cli.looking import Wattline
 from cli.running import Desk
-from wattline.cli.policy_shadow import CanaryFiles
 from wattline.live import Home
+from wattline.plane.policy_shadow import CanaryFiles
 
 
 @pytest.fixture

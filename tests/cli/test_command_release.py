@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cli.looking import Wattline
-from wattline.cli.session import Session
 from wattline.live import Home
+from wattline.plane.session import Session
 
 
 def test_a_release_that_needs_approval_is_refused_without(ran: str, wattline: Wattline) -> None:

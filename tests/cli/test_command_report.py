@@ -6,9 +6,9 @@ import pytest
 
 from cli.looking import Wattline
 from cli.teaming import HOUR, POLICY, Teams
-from wattline.cli import counting
-from wattline.cli.command_report import parse_week
 from wattline.errors import UsageError
+from wattline.plane import counting
+from wattline.plane.reporting import parse_week
 from wattline.state import Ending
 from wattline.state.account import WEEK_SECONDS, week_ends_at, week_of
 

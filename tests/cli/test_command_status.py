@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.looking import Wattline, Writing
-from wattline.state import Asked, AttemptStarted
+from wattline.state import Asked, AttemptStarted, Measured, SiteStood, Standing
 
 
 def test_a_run_is_listed_with_how_it_stands(ran: str, wattline: Wattline) -> None:
@@ -87,3 +87,56 @@ def test_a_run_that_somebody_paused_says_so(writing: Writing, wattline: Wattline
     writing.submit("first")
     writing.step(Asked(at=writing.now, job="first/train", want="pause"))
     assert "paused: asked to pause" in wattline("status").out
+
+
+def test_a_site_tells_what_room_it_has_in_words_and_numbers(ran: str, wattline: Wattline) -> None:
+    shown = wattline("status", "--site", "zurich")
+    assert shown.code == 0
+    assert "GPUs free" in shown.out
+    assert "emulated" in shown.out
+    found = wattline("status", "--site", "zurich", "--output", "json").json
+    assert found["site"] == "zurich"
+    assert {room["kind"] for room in found["rooms"]} == {"feed", "loop", "rack", "link"}
+    assert all(room["say"] for room in found["rooms"])
+
+
+@pytest.mark.parametrize(
+    ("standing", "words"),
+    [
+        (Standing.PRIMARY, ""),
+        (Standing.LOCAL_ONLY, "nothing begins there, and nothing of it moves"),
+        (Standing.REGIONAL_FALLBACK, "what may move goes on elsewhere"),
+        (Standing.HELD_FOR_REVIEW, "`wattline site reviewed` ends that"),
+    ],
+)
+def test_a_site_that_has_an_agent_tells_how_it_stands_and_what_follows(
+    writing: Writing, wattline: Wattline, standing: Standing, words: str
+) -> None:
+    writing.step(
+        SiteStood(at=writing.now, site="here", standing=standing, epoch=3, agent="a1", say="as it is")
+    )
+    shown = wattline("status", "--site", "here")
+    assert f"stands as {standing} since" in shown.out
+    assert "lease epoch 3: as it is" in shown.out
+    assert words in " ".join(shown.out.split())
+    found = wattline("status", "--site", "here", "--output", "json").json
+    assert (found["agent"]["standing"], found["agent"]["epoch"]) == (standing, 3)
+    assert bool(found["say"] and words and words in found["say"][0]) is bool(words)
+    assert f"site here: {standing} since" in wattline("status").out
+
+
+def test_gpus_that_others_hold_are_told(writing: Writing, wattline: Wattline) -> None:
+    node = "here/r1-n1"
+    before = wattline("status", "--site", "here", "--output", "json").json
+    writing.step(Measured(at=writing.now, source="slurm", readings=((node, "others_gpus", 1.0),)))
+    found = wattline("status", "--site", "here", "--output", "json").json
+    assert (before["others_gpus"], found["others_gpus"]) == (0, 1)
+    assert found["gpus_free"] == before["gpus_free"] - 1
+    assert "GPUs that others hold, not through Wattline: 1" in wattline("status", "--site", "here").out
+
+
+def test_an_unknown_site_gets_the_nearest_name_and_a_run_is_no_site(ran: str, wattline: Wattline) -> None:
+    shown = wattline("status", "--site", "zuric")
+    assert shown.code == 2
+    assert "did you mean zurich?" in shown.err
+    assert wattline("status", ran, "--site", "zurich").code == 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wattline.cli.printing import clock, iso, plain, print_json, stdout_console
+from wattline.cli.printing import plain, print_json, stdout_console
 
 
 @given(st.text())
@@ -40,9 +40,3 @@ def test_symbols_are_spelled_where_the_encoding_lacks_them(monkeypatch: pytest.M
     stdout_console().print("zurich → frankfurt, 8×A100, █░, ☃")
     sys.stdout.flush()
     assert raw.getvalue() == b"zurich -> frankfurt, 8xA100, #-, ?\n"
-
-
-def test_moments_are_told_in_full_to_programs_and_in_short_to_people() -> None:
-    assert iso(0.25) == "1970-01-01T00:00:00.250Z"
-    assert iso(None) is None
-    assert clock(0.25).count(":") == 2

@@ -311,7 +311,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_place(
         (
             ["--policy", "nobody-has-this"],
             3,
-            "one of default, sleeping-nodes, fifo, easy, tiresias",
+            "one of capped-fleet, default, sleeping-nodes, fifo, easy, tiresias",
         ),
         (["--arrival-scale", "0"], 2, "arrival scale: a finite number above 0"),
         (["--arrival-scale", "nan"], 2, "arrival scale: a finite number above 0"),

@@ -8,10 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from slurm_cluster import ON_SLURM, SlurmCluster
 from wattline.engines import (
     Ended,
     Engine,
@@ -25,6 +27,7 @@ from wattline.engines import (
     UnknownAttemptError,
     Usage,
 )
+from wattline.engines.slurm import SlurmClient, SlurmEngine, SlurmOptions, SlurmRest
 from wattline.errors import UsageError
 
 ATTEMPT = "run-1/train/1"
@@ -35,13 +38,28 @@ FACTORIES: dict[str, Callable[[], Engine]] = {
     "local": LocalEngine,
     "local-duty-cycle": lambda: LocalEngine(throttle="duty-cycle"),
 }
+ENGINES = [
+    *FACTORIES,
+    pytest.param("slurm", marks=ON_SLURM),
+    pytest.param("slurmrestd", marks=ON_SLURM),
+]
 
 
 class Floor:
     """An engine, the attempts started on it, and everything it has told so far."""
 
-    def __init__(self, engine: Engine, place: Path) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        place: Path,
+        nodes: dict[str, int] | None = None,
+        cluster: SlurmCluster | None = None,
+        remake: Callable[[], Engine] = LocalEngine,
+    ) -> None:
         self.engine = engine
+        self.nodes = nodes or {}
+        self.cluster = cluster
+        self.remake = remake
         self.events: list[EngineEvent] = []
         self._place = place
 
@@ -70,6 +88,9 @@ class Floor:
                 grace_seconds=grace_seconds,
                 checkpoint_signal=checkpoint_signal,
                 output_limit_bytes=output_limit_bytes,
+                site="hall",
+                nodes=self.nodes,
+                comment="because there is room",
             )
         )
 
@@ -113,11 +134,26 @@ class Floor:
         return (last.cpu_seconds - first.cpu_seconds) * seconds / (last.wall_seconds - first.wall_seconds)
 
 
-@pytest.fixture(params=FACTORIES)
+@pytest.fixture(params=ENGINES)
 def floor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Floor]:
-    engine = FACTORIES[request.param]()
-    yield Floor(engine, tmp_path)
+    if request.param in ("slurm", "slurmrestd"):
+        cluster: SlurmCluster = request.getfixturevalue("slurm")
+        make = partial(slurm_engine, cluster, request.param)
+        engine: Engine = make()
+        yield Floor(engine, tmp_path, {"hall/r1-n1": 1}, cluster, make)
+    else:
+        engine = FACTORIES[request.param]()
+        yield Floor(engine, tmp_path)
     engine.close()
+
+
+def slurm_engine(cluster: SlurmCluster, way: str) -> SlurmEngine:
+    """By Slurm's commands, or by slurmrestd."""
+    hosts = {f"hall/r1-{node}": node for node in cluster.nodes}
+    options = SlurmOptions(hosts=hosts, license="kilowatts")
+    if way == "slurmrestd":
+        return SlurmEngine(options, SlurmRest(cluster.rest()))
+    return SlurmEngine(options, SlurmClient(cluster.environment, timeout_seconds=5.0))
 
 
 def is_running(pid: int) -> bool:
@@ -182,7 +218,9 @@ def test_the_environment_is_the_one_that_was_given(floor: Floor, monkeypatch: py
     floor.start("env", environment={"GIVEN": "yes"})
     floor.result()
     names = {line.partition("=")[0] for line in floor.output().splitlines()}
-    assert names - {"PWD", "_", "SHLVL"} == {"PATH", "GIVEN", "WATTLINE_ATTEMPT"}
+    told = {name for name in names if name.startswith(("SLURM", "CUDA_", "ROCR_", "ZE_", "GPU_"))}
+    assert names - told - {"PWD", "_", "SHLVL"} == {"PATH", "GIVEN", "WATTLINE_ATTEMPT"}
+    assert bool(told) is (floor.cluster is not None)
 
 
 def test_secrets_are_not_written_down(floor: Floor) -> None:
@@ -426,7 +464,8 @@ def test_waiting_ends_with_its_timeout_when_nothing_happens(floor: Floor) -> Non
     assert floor.engine.poll() == []
 
 
-def test_closing_leaves_nothing_running(floor: Floor) -> None:
+@pytest.mark.parametrize("floor", FACTORIES, indirect=True)
+def test_closing_leaves_nothing_running_that_cannot_live_without_it(floor: Floor) -> None:
     floor.start("trap '' TERM; sleep 600 & echo $!; echo $$; wait", attempt="run-1/train/1")
     floor.start("setsid sleep 600 & echo $!; echo $$; wait", attempt="run-1/train/2")
     attempts = ("run-1/train/1", "run-1/train/2")
@@ -440,3 +479,46 @@ def test_after_a_clean_end_recovery_finds_the_result(floor: Floor) -> None:
     floor.start("exit 3")
     result = floor.result()
     assert floor.engine.recover([floor.directory()]) == {floor.directory(): result}
+
+
+def test_a_lost_machine_is_told_as_such(floor: Floor) -> None:
+    """Killed with all that it runs; a supervisor of the local engine stands for its machine."""
+    floor.start("echo up; sleep 600")
+    floor.until_output("up")
+    if floor.cluster is None:
+        started = json.loads((floor.directory() / "started.json").read_text())
+        os.kill(started["supervisor_pid"], signal.SIGKILL)
+    else:
+        floor.cluster.lose("n1")
+    try:
+        result = floor.result()
+    finally:
+        if floor.cluster is not None:
+            floor.cluster.bring_back("n1")
+    assert result.reason == ("lost" if floor.cluster is None else "node-lost")
+    assert (result.code, result.signal) == (None, None)
+
+
+def test_an_attempt_that_was_lost_is_never_started_again(floor: Floor) -> None:
+    floor.start("echo once; sleep 600", grace_seconds=0.2)
+    floor.until_output("once")
+    floor.engine.stop(ATTEMPT)
+    floor.result()
+    floor.engine.close()
+    again = Floor(floor.remake(), floor.directory().parents[2], floor.nodes, floor.cluster, floor.remake)
+    again.start("echo twice")
+    assert again.result().reason == "stopped"
+    assert again.output() == "once\n"
+    again.engine.close()
+
+
+def test_what_was_requeued_runs_as_the_next_attempt_from_what_the_last_one_saved(floor: Floor) -> None:
+    script = "echo $(cat saved 2>/dev/null || echo 0); echo 7 > saved; sleep 600"
+    floor.start(script, attempt="run-1/train/1", grace_seconds=0.2)
+    floor.until(lambda: (floor.directory().parents[2] / "saved").exists())
+    floor.engine.stop("run-1/train/1")
+    assert floor.result("run-1/train/1").reason == "stopped"
+    floor.start(script, attempt="run-1/train/2", grace_seconds=0.2)
+    floor.until(lambda: floor.output("run-1/train/2") == "7\n")
+    floor.engine.stop("run-1/train/2")
+    assert floor.result("run-1/train/2").reason == "stopped"

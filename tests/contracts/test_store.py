@@ -1,4 +1,4 @@
-"""What every journal promises, on disk and in memory."""
+"""What every journal promises: in memory, in SQLite, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,13 +37,17 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "wattline.db"
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.needs("initdb"))])
 def journal(request: pytest.FixtureRequest, tmp_path: Path, migrated: Path) -> Iterator[Journal]:
     if request.param == "memory":
         yield MemoryJournal()
         return
-    shutil.copy(migrated, tmp_path)
-    with open_store(tmp_path) as store:
+    where = str(tmp_path)
+    if request.param == "sqlite":
+        shutil.copy(migrated, tmp_path)
+    else:
+        where = request.getfixturevalue("postgres").empty_store()
+    with open_store(where) as store:
         assert store.lease.try_acquire("test", ttl_seconds=30)
         yield store.journal
 

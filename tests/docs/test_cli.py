@@ -12,7 +12,7 @@ import typer
 from wattline.cli.app import app
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-SECTION = re.compile(r"^### `wattline ([a-z ]*[a-z]).*?`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^### `wattline ([-a-z ]*[a-z]).*?`\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
 SECTIONS: dict[str, str] = dict(SECTION.findall(TEXT))
 EVERYWHERE = {"--help", "-h", "--output", "-o"}
 

@@ -61,3 +61,10 @@ def test_rooms_that_the_architecture_lists_are_those_there_are() -> None:
         path.stem for path in source.iterdir() if path.name not in {"__init__.py", "__pycache__", "py.typed"}
     }
     assert set(listed) == there
+
+
+def test_rooms_of_the_policy_that_the_architecture_lists_are_those_there_are() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `policy/([a-z_]+)/` \|", text, re.MULTILINE)
+    policy = ROOT / "src" / "wattline" / "policy"
+    assert set(listed) == {path.parent.name for path in policy.glob("*/__init__.py")}

@@ -17,8 +17,7 @@ from wattline.live import Home, hash_data
 from wattline.live.launching import prepare
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
-from wattline.state import Action, ActionKind, Job, JobState, Past, Place, requests_of
-from wattline.state.event import Ending
+from wattline.state import Action, ActionKind, Ending, Job, JobState, Past, Place, requests_of
 from wattline.store import ObjectStore
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from wattline.live import Meters
 from wattline.live.meters import read_meter, write_meter
 from wattline.spec import Faults
 from wattline.state import Measured, Noticed
-from wattline.telemetry import EmulatedFacility, Reading
+from wattline.telemetry import EmulatedFacility, Listeners, Reading
+from wattline.telemetry.remarks import Remarks
 
 _NODE = "zurich/r1-n1"
 _ATTEMPT = "r1/train/1"
@@ -79,30 +82,99 @@ def test_every_reading_says_when_to_look_next(engine: Listening) -> None:
     assert meters.next_at == 6.0
 
 
-def test_real_meters_are_told_beside_the_emulated_ones(engine: Listening) -> None:
+class Scripted:
+    """A source that says what a test wants it to say."""
+
+    kind, site, every_seconds = "prometheus", "zurich", 0.01
+
+    def __init__(self, read: Callable[[float], list[Reading]]) -> None:
+        self.remarks, self._read = Remarks(), read
+
+    def read(self, now: float) -> list[Reading]:
+        return self._read(now)
+
+    def close(self) -> None: ...
+
+
+def until(meters: Meters, holds: Callable[[list[Measured | Noticed]], object]) -> list[Measured | Noticed]:
+    """Read until what was told suffices."""
+    found: list[Measured | Noticed] = []
+    deadline = time.monotonic() + 30
+    while not holds(found):
+        assert time.monotonic() < deadline, found
+        found += meters.read(time.time())
+        time.sleep(0.01)
+    return found
+
+
+def with_source(engine: Listening, read: Callable[[float], list[Reading]]) -> Meters:
+    site = a_site(nodes=1, gpus=2, telemetry="nvml")
+    return Meters(EmulatedFacility(a_facility(site), (), 0, time.time()), engine, Listeners([Scripted(read)]))
+
+
+def test_a_meter_that_never_answers_does_not_keep_the_loop_waiting(engine: Listening) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
     def read(at: float) -> list[Reading]:
-        return [Reading("host/gpu0", "gpu_watts", 123.4567, at, "nvml")]
+        asked.set()
+        assert go_on.wait(60)
+        return []
 
-    meters = Meters(EmulatedFacility(a_facility(a_site()), (), 0, 0.0), engine, read)
-    (event,) = meters.read(0.0)
-    assert isinstance(event, Measured)
-    assert (event.source, event.readings) == ("nvml", (("host/gpu0", "gpu_watts", 123.457),))
+    meters = with_source(engine, read)
+    meters.read(time.time())
+    assert asked.wait(30)
+    began = time.monotonic()
+    for _ in range(100):
+        meters.read(time.time())
+    assert time.monotonic() - began < 20
+    go_on.set()
+    meters.close()
 
 
-def test_a_real_meter_that_falls_silent_is_told_once_and_one_that_never_spoke_is_an_error(
-    engine: Listening,
-) -> None:
+def test_a_real_reading_is_told_with_the_time_it_was_measured(engine: Listening) -> None:
+    at = float(int(time.time())) - 5
+    meters = with_source(
+        engine, lambda _: [Reading(f"{_NODE}/gpu0", "gpu_watts", 123.4567, at, "prometheus")]
+    )
+    events = until(meters, lambda found: any(isinstance(one, Measured) and one.readings for one in found))
+    (event,) = [one for one in events if isinstance(one, Measured) and one.readings]
+    assert (event.at, event.source) == (at, "prometheus")
+    assert event.readings == ((f"{_NODE}/gpu0", "gpu_watts", 123.457),)
+    meters.close()
+
+
+def test_a_source_that_fails_is_told_once_and_once_more_when_it_answers_again(engine: Listening) -> None:
+    works = threading.Event()
+
     def read(at: float) -> list[Reading]:
-        if 2.0 <= at < 4.0:
-            raise UnavailableError("nvml: the driver does not answer")
-        return [Reading("host/gpu0", "gpu_watts", 100.0 * at, at, "nvml")]
+        if not works.is_set():
+            raise UnavailableError("prometheus: no answer")
+        return [Reading(f"{_NODE}/gpu0", "gpu_watts", 100.0, at, "prometheus")]
 
-    meters = Meters(EmulatedFacility(a_facility(a_site()), (), 0, 0.0), engine, read)
-    told = {at: [type(event).__name__ for event in meters.read(float(at))] for at in range(5)}
-    assert told == {0: ["Measured"], 1: ["Measured"], 2: ["Noticed"], 3: [], 4: ["Measured"]}
-    late = Meters(EmulatedFacility(a_facility(a_site()), (), 0, 0.0), engine, read)
-    with pytest.raises(UnavailableError, match="does not answer"):
-        late.read(2.0)
+    meters = with_source(engine, read)
+    first = until(meters, lambda found: found)
+    for _ in range(50):
+        first += meters.read(time.time())
+        time.sleep(0.005)
+    works.set()
+    later = until(meters, lambda found: any(isinstance(event, Measured) for event in found))
+    noticed = [event.say for event in first + later if isinstance(event, Noticed)]
+    assert noticed == [
+        "prometheus: no answer; what it said last counts until it is too old",
+        "prometheus answers again",
+    ]
+    meters.close()
+
+
+def test_a_fault_in_a_reader_is_told_and_ends_nothing(engine: Listening) -> None:
+    def read(at: float) -> list[Reading]:
+        raise KeyError("a bug")
+
+    meters = with_source(engine, read)
+    (event,) = until(meters, lambda found: found)
+    assert isinstance(event, Noticed)
+    assert event.say == "prometheus: could not be read: KeyError: 'a bug'"
+    meters.close()
 
 
 def test_a_cap_slows_the_real_process_and_is_told_to_it_once(engine: Listening, tmp_path: Path) -> None:
@@ -159,3 +231,44 @@ def test_what_was_never_attached_has_no_emulated_gpus_to_drive(engine: Listening
     meters = some_meters(engine)
     meters.observe_cpu("elsewhere/1", 1.0, 1.0)
     assert told(meters, 1.0)
+
+
+def test_more_than_fits_into_one_record_is_told_over_several_turns(engine: Listening) -> None:
+    many = [(f"{_NODE}/gpu{number}", "gpu_watts") for number in range(250_000)]
+
+    def read(at: float) -> list[Reading]:
+        return [Reading(subject, quantity, 1.0, 7.0, "prometheus") for subject, quantity in many]
+
+    meters = with_source(engine, read)
+    sizes: list[int] = []
+    deadline = time.monotonic() + 60
+    while sum(sizes) < len(many):
+        assert time.monotonic() < deadline
+        events = meters.read(time.time())
+        sizes.append(sum(len(event.readings) for event in events if isinstance(event, Measured)))
+        time.sleep(0.01)
+    assert max(sizes) <= 120_000
+    meters.close()
+
+
+def test_an_answer_without_end_is_said_once_and_counts_if_it_comes_after_all(
+    engine: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wattline.telemetry.listening._STUCK_SECONDS", 0.05)
+    go_on = threading.Event()
+
+    def read(at: float) -> list[Reading]:
+        assert go_on.wait(60)
+        return [Reading(f"{_NODE}/gpu0", "gpu_watts", 100.0, at, "prometheus")]
+
+    meters = with_source(engine, read)
+    events = until(meters, lambda found: found)
+    for _ in range(20):
+        events += meters.read(time.time())
+        time.sleep(0.01)
+    assert [event.say for event in events if isinstance(event, Noticed)] == [
+        "prometheus: asked 0.05 s ago, and the answer has no end"
+    ]
+    go_on.set()
+    until(meters, lambda found: any(isinstance(event, Measured) and event.readings for event in found))
+    meters.close()

@@ -11,7 +11,7 @@ import pytest
 
 from wattline.checkpoint import LocalStore, list_checkpoints, save, verify
 from wattline.live import Home, find_lacking
-from wattline.live.replicas import Replicas
+from wattline.live.replicas import Replicas, local_stores
 from wattline.state import Job, JobRequest, JobState, Noticed
 from wattline.state.job import Saved
 
@@ -25,7 +25,7 @@ class Hall:
     def __init__(self, root: Path) -> None:
         self.home = Home(root)
         self.bytes_per_second: float | None = 1e8
-        self.replicas = Replicas(self.home, lambda origin, target: self.bytes_per_second)
+        self.replicas = Replicas(local_stores(self.home), lambda origin, target: self.bytes_per_second)
 
     def store(self, site: str) -> LocalStore:
         return LocalStore(self.home.checkpoints(site, "r1", "train"))
@@ -39,7 +39,7 @@ class Hall:
         told = []
         deadline = time.monotonic() + 30
         while True:
-            told += self.replicas.poll(0.0)
+            told += [event for event in self.replicas.poll(0.0) if isinstance(event, Noticed)]
             if not self.replicas.is_busy((JOB.id,)):
                 return told
             assert time.monotonic() < deadline

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from building import MONDAY, Hall, a_device, a_job, a_link, a_policy, a_site, a_world, kinds
-from wattline.policy.judging import judge_request
+from wattline.policy.placing.judging import judge_request
 from wattline.spec import Locality, Policy, Thermal
 from wattline.state import Ending, JobRequest, Outcome, Usage, Verdict
 

@@ -41,7 +41,7 @@ def supply_loads(site: Site) -> Iterator[tuple[str, float]]:
 
 def test_the_shipped_examples_are_these() -> None:
     assert tuple(shipped_facilities()) == NAMES
-    assert tuple(shipped_policies()) == ("default", "sleeping-nodes")
+    assert tuple(shipped_policies()) == ("capped-fleet", "default", "sleeping-nodes")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ _SUBJECTS = (
     ("zurich-oslo:checkpoint", "cap_bits_per_second", 1e9), ("nowhere/r9", "rack_watts", 5.0),
     ("zurich/loop", "coolant_celsius", 90.0), ("zurich/r2", "rack_watts", 2000.0),
     ("cloud", "usd_per_gpu_hour", 3.0), ("cloud/r1-n1", "node_up", 1.0), ("zurich/r1-n2", "node_up", 1.0),
+    ("zurich/r1-n1", "others_gpus", 4.0), ("oslo/r1-n2", "others_gpus", 4.0),
 )  # fmt: skip
 _WAITS = (0.0, 1.0, 4.0, 9.0, 35.0, 130.0, 400_000.0)
 _SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from wattline.store import Store, open_store
+
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.needs("initdb"))]
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +27,31 @@ def home(tmp_path: Path, migrated: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(params=DATABASES)
+def where(request: pytest.FixtureRequest, home: Path) -> str:
+    """What `open_store` is given: an empty store of each kind."""
+    if request.param == "sqlite":
+        return str(home)
+    return str(request.getfixturevalue("postgres").empty_store())
+
+
+@pytest.fixture(params=DATABASES)
+def make_fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Makes databases of each kind in which nothing is yet."""
+    if request.param == "sqlite":
+        return lambda: tempfile.mkdtemp(dir=tmp_path)
+    server = request.getfixturevalue("postgres")
+    return lambda: str(server.url(server.new_database()))
+
+
 @pytest.fixture
-def store(home: Path) -> Iterator[Store]:
+def fresh(make_fresh: Callable[[], str]) -> str:
+    return make_fresh()
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
     """An empty store whose writer is this process."""
-    with open_store(home) as opened:
+    with open_store(where) as opened:
         assert opened.lease.try_acquire("test", ttl_seconds=30)
         yield opened

@@ -149,8 +149,8 @@ def test_an_append_does_not_overwrite_an_intruder(written: Path, tmp_path: Path)
             store.journal.append([an_entry()])
 
 
-def test_nothing_is_written_without_the_lease(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
+def test_nothing_is_written_without_the_lease(where: str) -> None:
+    with open_store(where) as store:
         with pytest.raises(LeaseLostError, match="not acquired"):
             store.journal.append([an_entry()])
         with pytest.raises(LeaseLostError, match="not acquired"):
@@ -174,7 +174,9 @@ def test_large_payloads_are_read_a_few_at_a_time(store: Store) -> None:
     ]
 
 
-def test_a_full_disk_is_named_and_the_append_is_undone(store: Store) -> None:
+def test_a_full_disk_is_named_and_the_append_is_undone(home: Path) -> None:
+    store = open_store(home)
+    assert store.lease.try_acquire("test", ttl_seconds=30)
     store.journal.append([an_entry()])
     database = store._database
     database.close()
@@ -187,3 +189,4 @@ def test_a_full_disk_is_named_and_the_append_is_undone(store: Store) -> None:
     assert caught.value.hint is not None
     assert "free space" in caught.value.hint
     assert store.journal.verify() == 1
+    store.close()

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from wattline.store import open_store
+from wattline.store.schema import writer_lease
 
 BATCH = 7
 WRITER = f"""
@@ -32,22 +33,22 @@ for batch in itertools.count():
 """
 
 
-def start_writer(home: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(home)], stdout=subprocess.PIPE, text=True)
+def start_writer(where: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, where], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_killed_writer_leaves_whole_batches_and_all_it_acknowledged(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_whole_batches_and_all_it_acknowledged(where: str) -> None:
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     for _ in range(10):
-        writer = start_writer(tmp_path)
+        writer = start_writer(where)
         assert writer.stdout is not None
         with writer:
             acknowledged = int(writer.stdout.readline())
             time.sleep(chance.uniform(0, 0.06))
             writer.kill()
             acknowledged = max([acknowledged, *(int(line) for line in writer.stdout if line.endswith("\n"))])
-        with open_store(tmp_path) as store:
+        with open_store(where) as store:
             kept = store.journal.verify()
             assert kept >= acknowledged, f"seed {seed}"
             assert kept - acknowledged in (0, BATCH), f"seed {seed}"
@@ -55,10 +56,10 @@ def test_a_killed_writer_leaves_whole_batches_and_all_it_acknowledged(tmp_path: 
             assert indexes == [*range(BATCH)] * (kept // BATCH), f"seed {seed}"
 
 
-def test_the_lease_of_a_killed_writer_is_free_before_it_is_even_reaped(tmp_path: Path) -> None:
-    writer = start_writer(tmp_path)
+def test_the_lease_of_a_killed_writer_is_free_before_it_is_even_reaped(where: str) -> None:
+    writer = start_writer(where)
     assert writer.stdout is not None
-    with writer, open_store(tmp_path) as store:
+    with writer, open_store(where) as store:
         writer.stdout.readline()
         assert store.lease.try_acquire("next", ttl_seconds=3600) is None
         os.kill(writer.pid, signal.SIGKILL)
@@ -69,18 +70,17 @@ def test_the_lease_of_a_killed_writer_is_free_before_it_is_even_reaped(tmp_path:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs job control")
-def test_a_stopped_writer_keeps_its_lease_until_it_dies(tmp_path: Path) -> None:
+def test_a_stopped_writer_keeps_its_lease_until_it_dies(where: str) -> None:
     script = WRITER.replace("ttl_seconds=3600", "ttl_seconds=0.01")
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as writer:
+    with subprocess.Popen([sys.executable, "-c", script, where], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
-        # Stopped inside a transaction it would keep SQLite's own lock too, and this test would only wait.
-        with open_store(tmp_path) as store, store._database.writing():
+        # Stopped inside a transaction it would keep the database's own locks too, and this test would wait.
+        with open_store(where) as store, store._database.writing() as connection:
+            connection.execute(select(writer_lease).with_for_update())
             writer.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, writer.pid, os.WSTOPPED | os.WNOWAIT)
-        with open_store(tmp_path) as store:
+        with open_store(where) as store:
             info = store.lease.current()
             assert info is not None
             assert info.process.pid == writer.pid

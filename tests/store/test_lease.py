@@ -23,15 +23,15 @@ class Hall:
 
     def lease_from(self, hostname: str) -> WriterLease:
         process = replace(identify_this_process(), hostname=hostname)
-        return WriterLease(self.store._database, process=process, clock=lambda: self.now)
+        return WriterLease(self.store._database, process=process, clock=lambda _: self.now)
 
     def journal_of(self, lease: WriterLease) -> SqlJournal:
         return SqlJournal(self.store._database, lease)
 
 
 @pytest.fixture
-def hall(home: Path) -> Iterator[Hall]:
-    with open_store(home) as store:
+def hall(where: str) -> Iterator[Hall]:
+    with open_store(where) as store:
         yield Hall(store)
 
 
@@ -130,8 +130,8 @@ def test_after_a_release_nothing_can_be_appended(hall: Hall) -> None:
         lease.renew(token)
 
 
-def test_closing_the_store_frees_its_lease_at_once(home: Path) -> None:
-    with open_store(home) as first, open_store(home) as second:
+def test_closing_the_store_frees_its_lease_at_once(where: str) -> None:
+    with open_store(where) as first, open_store(where) as second:
         assert first.lease.try_acquire("one", ttl_seconds=30)
         first.close()
         assert second.lease.try_acquire("two", ttl_seconds=30) is not None
@@ -147,9 +147,8 @@ FIGHTER = """
 import os, sys, time
 from wattline.store import Entry, open_store
 
-home, name = sys.argv[1:]
-mark = os.path.join(home, "in-charge")
-store = open_store(home)
+where, mark, name = sys.argv[1:]
+store = open_store(where)
 give_up_at = time.monotonic() + 25
 wins = 0
 while wins < 8:
@@ -169,12 +168,25 @@ store.close()
 """
 
 
-def test_processes_that_fight_for_the_lease_never_hold_it_together(tmp_path: Path) -> None:
-    names = ["ada", "ben"]
-    fighters = [subprocess.Popen([sys.executable, "-c", FIGHTER, str(tmp_path), name]) for name in names]
+def test_processes_that_fight_for_the_lease_never_hold_it_together(fresh: str, tmp_path: Path) -> None:
+    names, mark = ["ada", "ben"], str(tmp_path / "in-charge")
+    fighters = [subprocess.Popen([sys.executable, "-c", FIGHTER, fresh, mark, name]) for name in names]
     assert [fighter.wait(timeout=60) for fighter in fighters] == [0, 0]
-    with open_store(tmp_path) as store:
+    with open_store(fresh) as store:
         assert store.journal.verify() == 2 * 8 * 2
         turns = [(json.loads(record.payload), record.actor) for record in store.journal.read()]
     assert [epoch for epoch, _ in turns] == sorted(epoch for epoch, _ in turns)
     assert len(set(turns)) == 2 * 8, "an epoch belongs to one holder"
+
+
+def test_a_process_that_could_not_let_go_takes_up_its_own_lease_again_and_nobody_elses(hall: Hall) -> None:
+    """Its database was away as it let go, or as it was told that it had acquired it."""
+    lost = hall.lease_from("here").try_acquire("one", ttl_seconds=10)
+    assert lost is not None
+    anew = hall.lease_from("here")
+    assert hall.lease_from("elsewhere").try_acquire("two", ttl_seconds=10, own_is_over=True) is None
+    token = anew.try_acquire("one", ttl_seconds=10, own_is_over=True)
+    assert token is not None
+    assert token.epoch == lost.epoch + 1
+    with pytest.raises(LeaseLostError):
+        anew.renew(lost)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,22 +15,14 @@ from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).with_name("fake_nvml.c")
 Ask = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("gcc is needed to build the test driver")
-        pytest.skip("gcc is needed to build the test driver")
-    folder = tmp_path_factory.mktemp("driver")
-    library = folder / "libnvidia-ml.so.1"
-    flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([compiler, *flags, "-o", str(library), str(SOURCE)], check=True, timeout=120)
-    return folder
+# Twice, ten seconds apart.
+READ = "[source.read(12.5), source.read(22.5)]"
+SITE = """
+from building import a_device, a_site
+from wattline.facility import Source
+source = NvmlSource(a_site(nodes=1, gpus=3, device=a_device()), Source(kind="nvml"))
+"""
 
 
 @pytest.fixture
@@ -41,7 +32,8 @@ def ask(driver: Path, tmp_path: Path) -> Ask:
     def evaluate(expression: str, **environment: str) -> Any:
         script = (
             "import json, dataclasses\n"
-            "from wattline.telemetry.nvml import *\n"
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+            f"from wattline.telemetry.nvml import *\n{SITE}"
             f"print(json.dumps({expression}, default=dataclasses.asdict))"
         )
         found = {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_LOG": str(tmp_path / "calls")}
@@ -74,6 +66,9 @@ def test_a_device_tells_all_its_meters_and_limits(ask: Ask) -> None:
         "memory_total_bytes": 85899345920,
         "memory_used_bytes": 20000000000,
         "sm_clock_mhz": 1410,
+        "energy_joules": pytest.approx(123456.789),
+        "power_violation_seconds": pytest.approx(2.5),
+        "thermal_violation_seconds": pytest.approx(0.5),
         "throttle_celsius": 85.0,
         "slowdown_celsius": 89.0,
         "shutdown_celsius": 92.0,
@@ -93,7 +88,7 @@ def test_a_lost_device_says_so_and_does_not_hide_the_others(ask: Ask) -> None:
 
 
 def test_readings_carry_their_source_and_skip_missing_meters(ask: Ask) -> None:
-    readings = ask("nvml_readings('zurich/r1-n1', 12.5)")
+    readings = ask(READ)[0]
     told = {(reading["subject"], reading["quantity"]): reading["value"] for reading in readings}
     assert told["zurich/r1-n1/gpu0", "gpu_watts"] == pytest.approx(312.5)
     assert told["zurich/r1-n1/gpu1", "gpu_celsius"] == 61.0
@@ -101,8 +96,31 @@ def test_readings_carry_their_source_and_skip_missing_meters(ask: Ask) -> None:
     assert {(reading["at"], reading["source"]) for reading in readings} == {(12.5, "nvml")}
 
 
+def test_counters_give_energy_and_shares_from_the_second_look_on_and_a_lost_gpu_is_said_once(
+    ask: Ask,
+) -> None:
+    first, second, remarks = ask(f"{READ} + [source.remarks.take()]")
+    assert "gpu_joules" not in {reading["quantity"] for reading in first}
+    told = {(reading["subject"], reading["quantity"]): reading["value"] for reading in second}
+    assert told["zurich/r1-n1/gpu0", "gpu_joules"] == pytest.approx(123456.789)
+    assert told["zurich/r1-n1/gpu0", "gpu_power_throttle_fraction"] == 0.0
+    lacking = "gpu_watts, gpu_limit_watts, gpu_busy_fraction, gpu_joules, gpu_power_violation_seconds"
+    assert remarks == [
+        ["zurich", f"GPU 1 tells no {lacking}, gpu_thermal_violation_seconds"],
+        ["zurich", "GPU 2 cannot be read: GPU is lost"],
+    ]
+
+
+def test_a_machine_with_fewer_gpus_than_its_document_says_so_once(ask: Ask) -> None:
+    script = "[source.read(12.5), source.read(22.5), source.remarks.take(), source.remarks.take()]"
+    few = "(source := NvmlSource(a_site(nodes=1, gpus=8, device=a_device()), Source(kind='nvml')))"
+    *_, first, second = ask(f"{few} and {script}")
+    assert ["zurich", "this machine has 3 GPUs, and its node in the facility 8"] in first
+    assert second == []
+
+
 def test_reading_never_sets_anything(ask: Ask, tmp_path: Path) -> None:
-    ask("[read_nvml_devices(), nvml_readings('n', 0.0), nvml_unavailable_reason()]")
+    ask("[read_nvml_devices(), source.read(0.0), nvml_unavailable_reason()]")
     calls = (tmp_path / "calls").read_text().split()
     assert "nvmlDeviceGetPowerUsage" in calls
     assert [call for call in calls if "Set" in call] == []

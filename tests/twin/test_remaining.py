@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from building import MONDAY, a_job, a_world
-from wattline.state import Job, JobState, Past
-from wattline.state.event import Ending
+from wattline.state import Ending, Job, JobState, Past
 from wattline.twin.remaining import Lasted, draw_seconds_left, gather_lasted, lasted_of
 
 lots = st.floats(0.0, 1.0)

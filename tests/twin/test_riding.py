@@ -97,6 +97,17 @@ def test_all_that_happened_is_in_the_journal_when_the_run_is_over() -> None:
     assert not state.holding
 
 
+def test_a_run_is_over_with_its_last_job_however_late_the_policy_would_look_again() -> None:
+    world, state = a_twin(0, lambda _: lambda _: False)
+    while True:
+        step(world, state, POLICY, RunJournal())
+        if world.is_over:
+            break
+        world.sleep_until(world.now() + 86400.0)
+    longest_seconds = 4000.0
+    assert world.now() <= world.tally.last_arrival_at + longest_seconds
+
+
 def heard_late(policy: Policy) -> list[float]:
     """How long after it came each job was first decided about."""
     found: list[float] = []

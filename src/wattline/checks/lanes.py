@@ -8,8 +8,8 @@ import msgspec
 
 from wattline.checks.outlook import Outlook, PhaseOutlook
 from wattline.checks.report import Effect, Option
-from wattline.policy.judging import judge_request
-from wattline.policy.lanes import lesser_requests
+from wattline.policy.explaining.lanes import lesser_requests
+from wattline.policy.placing.judging import judge_request
 from wattline.spec import Policy
 from wattline.state import JobRequest, Outcome, State
 from wattline.twin.forecast import TwinForecaster

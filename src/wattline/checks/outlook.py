@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from wattline.checks.report import Span
 from wattline.policy import Eta, Explanation, dominant, explain, judge_request
-from wattline.policy.saturation import judge_queue
+from wattline.policy.explaining.saturation import judge_queue
 from wattline.spec import Pipeline, Policy
 from wattline.state import (
     JobRequest,

@@ -10,15 +10,19 @@ from typing import Annotated, Never
 import typer
 
 from wattline import __version__
+from wattline.cli.app_agent import agent_app, site_app
 from wattline.cli.app_checkpoint import checkpoint_app
 from wattline.cli.app_data import data_app
 from wattline.cli.app_facility import facility_app
+from wattline.cli.app_observe import observe_app
 from wattline.cli.app_policy import policy_app
 from wattline.cli.app_release import release_app
+from wattline.cli.app_server import server_app, token_app
+from wattline.cli.app_store import store_app
 from wattline.cli.app_teams import exception_app, report_app
 from wattline.cli.app_twin import twin_app
-from wattline.cli.options import CheckOutput, Output, OutputOption
-from wattline.errors import WattlineError
+from wattline.cli.options import CheckOutput, JobArgument, Output, OutputOption, PipelineArgument
+from wattline.errors import UsageError, WattlineError
 
 app = typer.Typer(
     name="wattline",
@@ -28,18 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-PipelineArgument = Annotated[Path, typer.Argument(help="The pipeline document.", show_default=True)]
-
-
-JobArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="JOB|RUN",
-        help="A run, one of its jobs as run/phase, or a phase of the newest run.",
-        show_default="the newest run",
-    ),
-]
 
 
 def _show_version(asked: bool) -> None:
@@ -157,8 +149,10 @@ def check(
         typer.Option(metavar="REF|FILE", help="Compare with a commit or branch, or with an earlier report."),
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A snapshot of a queue, as `wattline snapshot` wrote it."),
+        str | None,
+        typer.Option(
+            metavar="FILE|URL", help="A snapshot of a queue, as `wattline snapshot` wrote it, or a server."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write the report in every form into a folder.")
@@ -247,12 +241,31 @@ def snapshot(
 @app.command(epilog="Example: wattline status tiny-lm-0501-093000-1a2b")
 def status(
     run: Annotated[str | None, typer.Argument(help="One run with its phases and attempts.")] = None,
+    site: Annotated[str | None, typer.Option(help="What room a site has left, and what follows.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """What runs, what waits and why, newest first; and who conducts it."""
+    """What runs, what waits and why, newest first, and who conducts it; or how a site stands."""
+    if site is not None:
+        from wattline.cli.command_conditions import show_conditions
+
+        if run is not None:
+            raise UsageError("status is of a run or of a site, not of both", hint="leave one of them out")
+        raise typer.Exit(show_conditions(site, as_json=output is Output.JSON))
     from wattline.cli.command_status import show_status
 
     raise typer.Exit(show_status(run, as_json=output is Output.JSON))
+
+
+@app.command("node-helper", epilog="Example: ssh gpu-07 sudo -n wattline node-helper")
+def node_helper(
+    state: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where it writes down what it has capped.")
+    ] = Path("/run/wattline-node-helper.json"),
+) -> None:
+    """Sets power limits of this machine's GPUs for whoever is at its input; put back when that ends."""
+    from wattline.actuators.node import run
+
+    raise typer.Exit(run(state))
 
 
 @app.command(epilog="Example: wattline explain train --at -2h --if policy=strict.yaml")
@@ -304,6 +317,11 @@ def logs(
     raise typer.Exit(show_logs(job, attempt=attempt, follow=follow, as_json=output is Output.JSON))
 
 
+app.add_typer(agent_app)
+app.add_typer(site_app, name="site")
+app.add_typer(server_app)
+app.add_typer(token_app, name="token")
+app.add_typer(observe_app)
 app.add_typer(release_app)
 app.add_typer(report_app)
 app.add_typer(exception_app, name="exception")
@@ -312,6 +330,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(policy_app, name="policy")
 app.add_typer(twin_app, name="twin")
 app.add_typer(checkpoint_app, name="checkpoint")
+app.add_typer(store_app, name="store")
 
 
 def run_app() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from wattline.cli.policy_arms import ArmsTold, told_of, why_not_apart
-from wattline.cli.policy_shadow import CanaryFiles, Candidate
-from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
-from wattline.cli.session import Session
+from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.control.arms import ArmFigures
 from wattline.errors import RefusedError, UnavailableError, UsageError
 from wattline.live import Home
+from wattline.plane.moments import clock, iso
+from wattline.plane.policy_arms import ArmsTold, told_of, why_not_apart
+from wattline.plane.policy_shadow import CanaryFiles, Candidate
+from wattline.plane.session import Session
 from wattline.policy.apart import choose_racks, nodes_of
 from wattline.twin.wording import say_count, say_gpu_hours
 from wattline.units import FRACTION, QuantityError, format_seconds, format_share

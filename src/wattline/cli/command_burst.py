@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 
-from wattline.cli.finding import find_jobs, open_view
 from wattline.cli.printing import plain, print_json, stdout_console
-from wattline.cli.session import user
-from wattline.cli.telling import tell
+from wattline.cli.remote import say_here
 from wattline.errors import RefusedError
+from wattline.plane.finding import find_jobs, open_view
+from wattline.plane.session import user
+from wattline.plane.telling import tell
 from wattline.state import Asked, JobState
 
 
 def burst_jobs(name: str | None, *, as_json: bool) -> int:
+    say_here()
     with open_view() as view:
         clouds = view.state.plant.clouds
         if not clouds:

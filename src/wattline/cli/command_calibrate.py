@@ -11,8 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from wattline.cli.printing import columns, iso, plain, print_json, stdout_console
+from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.errors import UnavailableError, UsageError
+from wattline.plane.moments import iso
 from wattline.spec import find_facility, read_facility
 from wattline.twin.calibrate import Calibration, Fit, calibrate, read_telemetry, rewrite_facility
 

@@ -24,14 +24,15 @@ from wattline.checks.rendering import (
 )
 from wattline.checks.report import Report
 from wattline.cli.check_text import show_report
-from wattline.cli.finding import open_if_any
 from wattline.cli.options import CheckOutput
-from wattline.cli.policy_in_force import policy_in_force, promoted_policy
 from wattline.cli.printing import stdout_console
-from wattline.cli.snapshots import age_seconds, read_snapshot
+from wattline.cli.remote import SNAPSHOT, find_server, server_at
 from wattline.errors import UsageError
 from wattline.facility import Facility
 from wattline.live import Home
+from wattline.plane.finding import open_if_any
+from wattline.plane.policy_in_force import policy_in_force, promoted_policy
+from wattline.plane.snapshots import Standing, age_seconds, decode_snapshot, read_snapshot
 from wattline.policy import without_meters
 from wattline.release import list_source
 from wattline.spec import Policy, read_facility, read_pipeline, read_policy
@@ -57,7 +58,7 @@ class CheckAsked:
     facility: str | None
     policy: str | None
     base: str | None
-    against: Path | None
+    against: str | None
     report: Path | None
     approved: bool
     has_secrets: bool
@@ -125,10 +126,10 @@ def _report(asked: CheckAsked, folder: Path, base: FoundBase | None, ground: _Gr
 
 @contextmanager
 def _ground(asked: CheckAsked) -> Iterator[_Ground]:
-    """A snapshot, an empty facility, or the queue of the state folder, in this order."""
+    """What --against names, a server, an empty facility, or the queue of the state folder, in this order."""
     policy = read_policy(asked.policy) if asked.policy is not None else None
-    if asked.against is not None:
-        standing = read_snapshot(asked.against)
+    standing = _standing(asked)
+    if standing is not None:
         name = f"{standing.state.plant.facility.name}, {format_seconds(age_seconds(standing))} ago"
         yield _Ground(
             state=standing.state,
@@ -154,6 +155,17 @@ def _ground(asked: CheckAsked) -> Iterator[_Ground]:
         name=f"{facility.name}, empty",
         is_emulated=_is_emulated(facility),
     )
+
+
+def _standing(asked: CheckAsked) -> Standing | None:
+    """How all stands elsewhere, where this was asked for."""
+    against = asked.against
+    if against is not None and not against.startswith(("http://", "https://")):
+        return read_snapshot(Path(against))
+    server = find_server() if against is None else server_at(against)
+    if server is None or asked.facility is not None:
+        return None
+    return decode_snapshot(server.get(SNAPSHOT).body, source=server.url)
 
 
 def _is_emulated(facility: Facility) -> bool:

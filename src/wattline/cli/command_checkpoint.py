@@ -25,9 +25,10 @@ from wattline.checkpoint.reading import open_checkpoint, raw_bytes_of, verify_te
 from wattline.checkpoint.receiver import Receiver
 from wattline.checkpoint.stores import TOKEN_VARIABLE
 from wattline.cli.bytes_progress import BytesProgress
-from wattline.cli.printing import columns, iso, plain, print_json, stdout_console
+from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.cli.repositories import find_store, pinned_digests
 from wattline.errors import RefusedError, UnavailableError, UsageError
+from wattline.plane.moments import iso
 from wattline.units import BANDWIDTH, QuantityError, format_bytes, format_seconds, format_share
 
 _SECONDS_PER_DAY = 86400.0

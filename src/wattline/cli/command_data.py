@@ -13,9 +13,9 @@ from wattline.checks.preflight.data.drift import describe
 from wattline.cli.pinning import pin
 from wattline.cli.printing import plain, print_json, stdout_console
 from wattline.cli.profiling import Recording, record_profile
-from wattline.cli.writing import write_atomically
 from wattline.errors import UnavailableError, UsageError
 from wattline.live import hash_data
+from wattline.plane.writing import write_atomically
 from wattline.spec import read_pipeline
 from wattline.spec.quantities import check_relative_path
 from wattline.units import format_bytes

@@ -11,7 +11,7 @@ from wattline.cli.facility_facts import describe_facts, read_facts
 from wattline.cli.facility_review import Review, review_facility
 from wattline.cli.facility_tree import facility_tree
 from wattline.cli.printing import columns, plain, print_json, stdout_console
-from wattline.policy.week import review_quotas
+from wattline.policy.explaining.week import review_quotas
 from wattline.spec import read_facility, read_policy
 from wattline.state import Plant
 from wattline.telemetry.nvml import NvmlDevice, nvml_unavailable_reason, read_nvml_devices

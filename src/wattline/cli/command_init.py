@@ -7,8 +7,8 @@ from pathlib import Path
 from wattline.cli.paving import PIPELINE, POLICY, lay_files, template_files, template_purpose
 from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.cli.starting import Script, facility_text, find_script, pipeline_text
-from wattline.cli.writing import write_atomically
 from wattline.errors import UsageError
+from wattline.plane.writing import write_atomically
 from wattline.spec import FacilityDocument, Pipeline, build_facility, parse_document
 from wattline.spec.shipped import shipped_templates
 from wattline.telemetry.nvml import nvml_unavailable_reason, read_nvml_devices
@@ -59,7 +59,7 @@ def _describe_folder(folder: Path, *, script: str | None, force: bool, as_json: 
     facility = parse_document(texts[_FACILITY].encode(), FacilityDocument, file=_FACILITY)
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())
-    emulated = any(site.telemetry.source == "emulated" for site in facility.halls.values())
+    emulated = any(site.is_emulated for site in facility.halls.values())
     next_command = f"wattline run --facility {_FACILITY}"
     if as_json:
         print_json(

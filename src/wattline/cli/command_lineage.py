@@ -5,10 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 from rich.tree import Tree
 
-from wattline.cli.finding import View, open_view, unknown
 from wattline.cli.printing import plain, print_json, stdout_console
+from wattline.cli.remote import say_here
 from wattline.cli.shelving import current_release, find_channel, released_names
 from wattline.cli.tracing import Traced, trace_release, trace_run
+from wattline.plane.finding import View, open_view, unknown
 from wattline.release import Link, Statement
 
 _MARKS = {
@@ -39,6 +40,7 @@ _MOST_ALIKE = 8
 
 
 def show_lineage(name: str, *, as_json: bool) -> int:
+    say_here()
     with open_view() as view:
         traced = _find(view, name)
         if as_json:

@@ -8,17 +8,20 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
-from wattline.cli.finding import open_if_any
-from wattline.cli.policy_in_force import adopt_now, say_placing
-from wattline.cli.policy_shadow import CanaryFiles, Candidate
-from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
-from wattline.cli.session import open_session, user
+from wattline.cli.printing import columns, plain, print_json, stdout_console
+from wattline.cli.remote import say_here
 from wattline.live import Home
+from wattline.plane.finding import open_if_any
+from wattline.plane.moments import clock, iso
+from wattline.plane.policy_in_force import adopt_now, say_placing
+from wattline.plane.policy_shadow import CanaryFiles, Candidate
+from wattline.plane.session import open_session, user
 from wattline.release.policy_shelf import Placing, PolicyShelf
 
 
 def promote_policy(file: str, *, approved_by: str, because: str, as_json: bool) -> int:
     """From here on runs without `--policy` go by it; who conducts takes it up with the next turn."""
+    say_here()
     session = open_session()
     try:
         digest = session.keep_policy(file)
@@ -41,6 +44,7 @@ def promote_policy(file: str, *, approved_by: str, because: str, as_json: bool) 
 
 
 def rollback_policy(*, because: str, as_json: bool) -> int:
+    say_here()
     session = open_session(must_exist=True)
     try:
         placing = PolicyShelf(session.home).rollback(by=user(), at=time.time(), because=because)

@@ -7,13 +7,16 @@ import time
 from rich.console import Console
 
 from wattline.cli.canary_arms import is_apart, say_share_of, show_arms, with_share
-from wattline.cli.command_explain_past import describe_difference, say_difference
-from wattline.cli.policy_shadow import CanaryFiles, Candidate, Seen
+from wattline.cli.command_explain_past import say_difference
 from wattline.cli.policy_trial import REFUSES, STARTS_NOTHING, say_jobs
-from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
-from wattline.cli.session import open_session, user
+from wattline.cli.printing import columns, plain, print_json, stdout_console
+from wattline.cli.remote import say_here
 from wattline.errors import UnavailableError, UsageError
 from wattline.live import Home
+from wattline.plane.explaining_past import describe_difference
+from wattline.plane.moments import clock, iso
+from wattline.plane.policy_shadow import CanaryFiles, Candidate, Seen
+from wattline.plane.session import open_session, user
 from wattline.twin.wording import say_count
 from wattline.units import format_seconds
 
@@ -31,6 +34,7 @@ def run_canary(asked: str, *, share: str | None = None, on: tuple[str, ...] = ()
         return _status(as_json=as_json)
     if asked == STOP:
         return _stop(as_json=as_json)
+    say_here()
     session = open_session()
     try:
         digest = session.keep_policy(asked)

@@ -11,17 +11,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wattline.cli.command_explain_past import describe_difference, say_difference
-from wattline.cli.finding import open_view
-from wattline.cli.past import read_moment, turns_since
+from wattline.cli.command_explain_past import say_difference
 from wattline.cli.policy_costs import Costs, weigh_costs
-from wattline.cli.policy_in_force import policy_in_force
-from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
-from wattline.cli.session import Session
+from wattline.cli.printing import columns, plain, print_json, stdout_console
+from wattline.cli.remote import say_here
 from wattline.cli.twin_progress import TwinProgress
 from wattline.cli.twin_text import print_comparison
 from wattline.control import Opinion, Sides, Tally
 from wattline.errors import UnavailableError
+from wattline.plane.explaining_past import describe_difference
+from wattline.plane.finding import open_view
+from wattline.plane.moments import clock, iso
+from wattline.plane.past import read_moment, turns_since
+from wattline.plane.policy_in_force import policy_in_force
+from wattline.plane.session import Session
 from wattline.spec import Policy, read_policy
 from wattline.twin.wording import say_count
 
@@ -44,6 +47,7 @@ def diff_policies(first: str, second: str | None, *, since: str | None, seeds: i
     begins_at = None if since is None else read_moment(since, option="--since")
     new = read_policy(first if second is None else second)
     old = None if second is None else read_policy(first)
+    say_here()
     with open_view() as view, TwinProgress() as progress:
         base = old or policy_in_force(view)
         asked = _ask(view.session, base, new, begins_at, progress)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wattline.cli.finding import open_if_any
-from wattline.cli.past import read_moment
 from wattline.cli.policy_trial import (
     History,
     Played,
@@ -15,9 +13,12 @@ from wattline.cli.policy_trial import (
     try_on_history,
 )
 from wattline.cli.policy_trial_text import show_tried
-from wattline.cli.printing import iso, print_json, stdout_console
+from wattline.cli.printing import print_json, stdout_console
 from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import UnavailableError
+from wattline.plane.finding import open_if_any
+from wattline.plane.moments import iso
+from wattline.plane.past import read_moment
 from wattline.spec import read_policy
 
 # Of those that ship, the ones that take less than a second each.

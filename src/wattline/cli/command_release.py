@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from wattline.cli.finding import View, find_run, open_view
 from wattline.cli.printing import plain, print_json, stdout_console
-from wattline.cli.session import user
+from wattline.cli.remote import say_here
 from wattline.cli.shelving import find_channel
-from wattline.cli.telling import tell
 from wattline.errors import RefusedError
+from wattline.plane.finding import View, find_run, open_view
+from wattline.plane.session import user
+from wattline.plane.telling import tell
 from wattline.release import load_manifest, promote_run, require_replicas
 from wattline.state import Released
 
@@ -17,6 +18,7 @@ _DEFAULT_CHANNEL = "staging"
 
 
 def promote(run: str, *, to: str | None, approved_by: str | None, note: str, as_json: bool) -> int:
+    say_here()
     with open_view() as view:
         found = find_run(view.state, run)
         if not found.manifest:
@@ -42,6 +44,7 @@ def promote(run: str, *, to: str | None, approved_by: str | None, note: str, as_
 
 
 def rollback(name: str, *, channel: str | None, to: int | None, note: str, as_json: bool) -> int:
+    say_here()
     with open_view() as view:
         session = view.session
         name, channel = find_channel(session, name, channel)

@@ -9,12 +9,14 @@ from pathlib import Path
 from rich.console import Console
 
 from wattline.cli.narrator import Narrator
+from wattline.cli.remote import say_here
 from wattline.cli.running import INTERRUPTED_EXIT_CODE, Asking, carry, find_resumable, submit
-from wattline.cli.session import open_session
-from wattline.cli.summary import describe_run, show_run
+from wattline.cli.summary_text import show_run
 from wattline.errors import UsageError
+from wattline.plane.session import open_session
+from wattline.plane.summary import describe_run
 
-_EXIT_CODES = {"succeeded": 0, "awaiting approval": 0, "gates unknown": 3}
+EXIT_CODES = {"succeeded": 0, "awaiting approval": 0, "gates unknown": 3}
 
 
 def run_pipeline(
@@ -39,6 +41,7 @@ def run_pipeline(
         seed=seed,
         approved_by=approved_by,
     )
+    say_here()
     session = open_session()
     try:
         with Narrator(session.home) as narrator:
@@ -59,6 +62,6 @@ def run_pipeline(
         if run.ended_at is None and interrupted:
             sys.stderr.write(f"paused; `wattline run --resume --run {name}` goes on\n")
             return INTERRUPTED_EXIT_CODE
-        return _EXIT_CODES.get(run.status, 1)
+        return EXIT_CODES.get(run.status, 1)
     finally:
         session.close()

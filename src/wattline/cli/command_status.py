@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from wattline.cli.finding import View, find_run, newest_first, open_if_any, open_view
-from wattline.cli.printing import clock, columns, iso, plain, print_json, stdout_console
-from wattline.cli.standing import mode, progress, state_of, telling_job, where, why_not
+from wattline.cli.printing import columns, plain, print_json, stdout_console
+from wattline.cli.remote import find_server
 from wattline.live import Home
-from wattline.state import ENDED, HOLDING, Ending, Job, JobState, NodeMode, Past, Run
+from wattline.plane.finding import View, find_run, newest_first, open_if_any, open_view
+from wattline.plane.moments import clock
+from wattline.plane.standing import mode, progress, state_of, telling_job, where, why_not
+from wattline.plane.status import describe_all, describe_one, describe_releases, nodes_at_rest
+from wattline.state import ENDED, HOLDING, Ending, Job, JobState, Past, Run
 from wattline.units import format_seconds
 
 _STYLES = {
@@ -31,88 +38,69 @@ _STYLES = {
 
 
 def show_status(run: str | None, *, as_json: bool) -> int:
+    server = find_server()
+    if server is not None:
+        server.show("/api/v1/status" if run is None else f"/api/v1/runs/{quote(run)}", as_json=as_json)
+        return 0
     if run is None:
         with open_if_any() as view:
-            _show_all(view, as_json=as_json)
+            if as_json:
+                print_json(describe_all(view, Home.find()))
+            else:
+                show_all(stdout_console(), view, Home.find())
         return 0
     with open_view() as view:
         found = find_run(view.state, run)
         if as_json:
-            phases = [_describe_phase(view.state.jobs[job]) for job in found.jobs]
-            print_json(
-                {
-                    "home": str(view.session.home.root),
-                    "writer": _describe_writer(view),
-                    **_describe(view, found),
-                    "phases": phases,
-                }
-            )
+            print_json(describe_one(view, found))
         else:
-            _show_one(stdout_console(), view, found)
+            show_one(stdout_console(), view, found)
     return 0
 
 
-def _show_all(view: View | None, *, as_json: bool) -> None:
-    runs = newest_first(view.state) if view is not None else []
-    if as_json:
-        print_json(
-            {
-                "home": str(Home.find().root),
-                "writer": None if view is None else _describe_writer(view),
-                "runs": [_describe(view, run) for run in runs if view is not None],
-                "releases": [] if view is None else _describe_releases(view),
-                **({"nodes": nodes} if view is not None and (nodes := _nodes_at_rest(view)) else {}),
-            }
+def show_all(
+    console: Console, view: View | None, home: Home, may_see: Callable[[str], bool] = lambda _: True
+) -> None:
+    """All runs of the projects that whoever asks may see."""
+    runs = [] if view is None else [run for run in newest_first(view.state) if may_see(run.project)]
+    if not runs:
+        console.print(f"no run was ever submitted in {home.root}")
+    if view is None:
+        return
+    if runs:
+        console.print(_table_of(view, runs))
+    if view.state.releases:
+        console.print()
+        shelf = columns("release", "channel", "number", "run", "since")
+        for release in describe_releases(view):
+            shelf.add_row(
+                *(plain(str(release[name])) for name in ("name", "channel", "number", "run_id", "since"))
+            )
+        console.print(shelf)
+    if nodes := nodes_at_rest(view):
+        console.print("nodes: " + ", ".join(f"{count} {mode}" for mode, count in nodes.items()))
+    _show_sites(console, view)
+    _show_writer(console, view)
+
+
+def _show_sites(console: Console, view: View) -> None:
+    """Those that have an agent, and how they stand."""
+    for record in view.state.sites.values():
+        stands = Text(str(record.standing), style="" if record.takes_work else "yellow")
+        console.print(
+            Text.assemble(
+                f"site {record.site}: ", stands, f" since {clock(record.since)}, {plain(record.say)}"
+            )
         )
-        return
-    console = stdout_console()
-    if view is None or not runs:
-        console.print(f"no run was ever submitted in {Home.find().root}")
-        return
+
+
+def _table_of(view: View, runs: Sequence[Run]) -> Table:
     table = columns("run", "phase", "progress", "where", "state")
     for run in runs:
         job = telling_job(view, run)
         done = progress(job) if run.ended_at is None else _phases_done(view, run)
         table.add_row(run.run, job.request.phase, done, where(job.place), _standing(view, run))
-    console.print(table)
-    if view.state.releases:
-        console.print()
-        shelf = columns("release", "channel", "number", "run", "since")
-        for release in _describe_releases(view):
-            shelf.add_row(
-                *(plain(str(release[name])) for name in ("name", "channel", "number", "run_id", "since"))
-            )
-        console.print(shelf)
-    if nodes := _nodes_at_rest(view):
-        console.print("nodes: " + ", ".join(f"{count} {mode}" for mode, count in nodes.items()))
-    _show_writer(console, view)
-
-
-def _nodes_at_rest(view: View) -> dict[str, int]:
-    """How many sleep or wake, where any do."""
-    modes = view.state.resting.modes
-    return {mode.value: len(nodes) for mode, nodes in modes.items() if nodes and mode is not NodeMode.AWAKE}
-
-
-def _describe_releases(view: View) -> list[dict[str, object]]:
-    """What each channel holds now, with where its files are."""
-    described = []
-    for known in view.state.releases.values():
-        name, channel = str(known["name"]), str(known["channel"])
-        current = view.session.shelf.current(name, channel)
-        path = view.session.shelf.path(current) if current is not None else None
-        described.append(
-            {
-                "name": name,
-                "channel": channel,
-                "number": known["number"],
-                "run_id": known["run"],
-                "by": known["by"],
-                "since": iso(float(str(known["at"]))),
-                "path": None if path is None else str(path),
-            }
-        )
-    return described
+    return table
 
 
 def _phases_done(view: View, run: Run) -> str:
@@ -129,7 +117,7 @@ def _standing(view: View, run: Run) -> Text:
     return text.append(f": {plain(reason)}", style="none") if reason else text
 
 
-def _show_one(console: Console, view: View, run: Run) -> None:
+def show_one(console: Console, view: View, run: Run) -> None:
     console.print(Text.assemble((run.run, "bold"), ": ", _standing(view, run)))
     console.print(
         f"pipeline {run.pipeline}, project {run.project}, submitted {clock(run.submitted_at)} by {run.actor}",
@@ -191,66 +179,3 @@ def _show_writer(console: Console, view: View) -> None:
         console.print(f"conducted by {plain(who)}", style="dim")
     elif any(run.ended_at is None for run in view.state.runs.values()):
         console.print("nobody conducts now; `wattline run --resume` goes on", style="dim")
-
-
-def _describe_writer(view: View) -> dict[str, object] | None:
-    writer = view.writer
-    if writer is None:
-        return None
-    return {
-        "holder": writer.holder,
-        "hostname": writer.process.hostname,
-        "pid": writer.process.pid,
-        "epoch": writer.epoch,
-        "expires_at": iso(writer.expires_at),
-    }
-
-
-def _describe(view: View, run: Run) -> dict[str, object]:
-    job = telling_job(view, run)
-    return {
-        "run_id": run.run,
-        "pipeline": run.pipeline,
-        "project": run.project,
-        "submitted_by": run.actor,
-        "submitted_at": iso(run.submitted_at),
-        "ended_at": iso(run.ended_at),
-        "state": state_of(view, run),
-        "status": run.status,
-        "say": run.say,
-        "phase": job.request.phase,
-        "site": job.place.site if job.place else None,
-        "nodes": [name for name, _ in job.place.nodes] if job.place else [],
-        "step": job.step,
-        "total": job.total,
-        "waiting_for": why_not(job) or None,
-    }
-
-
-def _describe_phase(job: Job) -> dict[str, object]:
-    return {
-        "phase": job.request.phase,
-        "state": job.state,
-        "say": job.say,
-        "since": iso(job.since),
-        "step": job.step,
-        "total": job.total,
-        "loss": job.loss,
-        "power_fraction": job.power_fraction,
-        "in_flight_fraction": job.in_flight_fraction,
-        "attempt": job.attempt,
-        "waiting_for": why_not(job) or None,
-        "attempts": [
-            {
-                "attempt": past.attempt,
-                "site": past.place.site if past.place else None,
-                "nodes": [name for name, _ in past.place.nodes] if past.place else [],
-                "ending": past.ending,
-                "say": past.say,
-                "step": past.step,
-                "began_at": iso(past.began_at),
-                "ended_at": iso(past.ended_at),
-            }
-            for past in job.past
-        ],
-    }

@@ -8,11 +8,12 @@ from itertools import pairwise
 from rich.console import Console
 from rich.text import Text
 
-from wattline.cli.finding import View
-from wattline.cli.printing import clock, columns, plain
-from wattline.cli.standing import where
-from wattline.cli.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
-from wattline.cli.summary import lost_seconds
+from wattline.cli.printing import columns, plain
+from wattline.plane.finding import View
+from wattline.plane.moments import clock
+from wattline.plane.standing import where
+from wattline.plane.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
+from wattline.plane.summary import lost_seconds
 from wattline.policy import Eta, Explanation
 from wattline.state import ENDED, Job, JobState, Outcome, Run, Verdict
 from wattline.units import format_celsius, format_named, format_seconds, format_watts, unit_of
@@ -95,6 +96,9 @@ def _show_job(
     _show_eta(console, view, explained.eta, by_clock=by_clock)
     if job.saved is not None and job.saved.cadence and job.state not in ENDED:
         console.print(plain(f"saves {job.saved.cadence}"))
+    for verdict in explained.verdicts:  # what its ladder has and its site has not
+        if verdict.rule.startswith("ladder."):
+            console.print(plain(f"{verdict.say} ({verdict.change} would change that)"))
     for move, origin, why in why_moved([entry for entry in story if entry.job == job.id], story):
         route = f"{origin} → {move.site} at {clock(move.at)}"
         console.print(Text.assemble(("why it moved ", "bold magenta"), f"{route}: {plain(why)}"))

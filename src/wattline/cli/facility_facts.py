@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from wattline.cli.finding import open_if_any
-from wattline.cli.printing import iso
 from wattline.facility import Facility, Link, Loop, Node, Rack, Site, Supply, TrafficClass
 from wattline.live import hash_data
+from wattline.plane.finding import open_if_any
+from wattline.plane.moments import iso
 from wattline.spec import find_facility, read_facility
 from wattline.state import Snapshot, State
 

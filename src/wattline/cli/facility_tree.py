@@ -11,8 +11,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from wattline.cli.facility_facts import Facts, Level
-from wattline.cli.printing import clock
 from wattline.facility import Link, Loop, Node, Rack, Site, Supply, TrafficClass
+from wattline.plane.moments import clock
 from wattline.units import (
     format_bits_per_second,
     format_bytes,

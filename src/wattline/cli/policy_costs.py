@@ -6,18 +6,15 @@ never ran, or had not ended, is left out: nobody knows how long it takes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import msgspec
-from sqlalchemy import make_url
 
-from wattline.cli.session import Session
 from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import WattlineError
 from wattline.facility import Facility
+from wattline.plane.session import Session
 from wattline.spec import Policy
 from wattline.state import JobRequest, RunSubmitted
 from wattline.store.steps import read_steps
@@ -25,7 +22,7 @@ from wattline.twin.comparison import Comparison, compare
 from wattline.twin.report import Report
 from wattline.twin.run import BEGINS_AT, Glimpse, Setting, run
 from wattline.twin.surroundings import Surroundings, surroundings_by_site
-from wattline.twin.traces import Trace, TraceJob, read_trace
+from wattline.twin.traces import TraceJob, trace_of
 from wattline.twin.workload import Arrival, draw_utilisation
 
 # Of what the twin compares, what a change of policy is judged by.
@@ -96,7 +93,7 @@ def weigh_costs(
 
 def _read(session: Session, since: float | None) -> Recorded:
     assert session.state is not None
-    trace, asked = _trace(session), _requests(session)
+    trace, asked = trace_of(session.store.journal, str(session.home.root)), _requests(session)
     jobs = [(job, *asked[job.name]) for job in trace.jobs]
     chosen = [(job, request) for job, request, at in jobs if since is None or at >= since]
     facility = session.state.plant.facility
@@ -109,12 +106,6 @@ def _read(session: Session, since: float | None) -> Recorded:
         left_out=sum(1 for _, at in asked.values() if since is None or at >= since) - len(chosen),
         doubts=doubts,
     )
-
-
-def _trace(session: Session) -> Trace:
-    database = os.environ.get("WATTLINE_DATABASE")
-    where = make_url(database).database if database else None
-    return read_trace(Path(where) if where else session.home.root)
 
 
 def _requests(session: Session) -> dict[str, tuple[JobRequest, float]]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from wattline.cli.past import turns_since
-from wattline.cli.session import Session
 from wattline.cli.twin_progress import TwinProgress
 from wattline.control import Opinion, RuleTrial, Trial
+from wattline.plane.past import turns_since
+from wattline.plane.session import Session
 from wattline.policy import decide
 from wattline.spec import Policy
 from wattline.state import Decision, RunSubmitted, Snapshot

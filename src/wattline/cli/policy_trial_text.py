@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from wattline.cli.policy_trial import History, Played, Tried, say_jobs
-from wattline.cli.printing import clock, columns, plain
+from wattline.cli.printing import columns, plain
 from wattline.control import RuleTrial
+from wattline.plane.moments import clock
 from wattline.spec import Policy
 from wattline.twin.wording import say_count, say_gpu_hours
 from wattline.units import format_seconds

@@ -7,8 +7,6 @@ import io
 import json
 import re
 import sys
-import time
-from datetime import UTC, datetime
 
 import msgspec
 from rich.console import Console
@@ -75,17 +73,3 @@ def plain(text: str) -> str:
 
 def _visible(letter: str) -> str:
     return f"\\x{ord(letter):02x}" if ord(letter) < 256 else f"\\u{ord(letter):04x}"
-
-
-def iso(at: float | None) -> str | None:
-    """A moment as programs read it."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def clock(at: float) -> str:
-    """A moment as people here read it: the hour, and the day unless it is today."""
-    there, now = time.localtime(at), time.localtime()
-    day = "" if there[:3] == now[:3] else time.strftime("%m-%d ", there)
-    return day + time.strftime("%H:%M:%S", there)

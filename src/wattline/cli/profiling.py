@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wattline.checks.preflight.data.profile import SCHEMA_SUFFIX, profile, worth_recording
-from wattline.cli.writing import write_atomically
 from wattline.errors import DocumentError, RefusedError, UsageError, WattlineError
+from wattline.plane.writing import write_atomically
 from wattline.spec import Pipeline, parse_document
 from wattline.spec.data_profile import DataProfile, kept_tolerance, read_profile, write_profile
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -12,38 +11,15 @@ from rich.text import Text
 from wattline.cli.command_exception import moment, wanted
 from wattline.cli.printing import columns, plain
 from wattline.control import Standing
-from wattline.policy.exceptions import NAMES, format_amount
-from wattline.policy.week import QuotaWeek, RunTake, TeamWeek
-from wattline.state import PolicyException, Starts
+from wattline.plane.reporting import Report, Shown
+from wattline.policy.explaining.week import QuotaWeek, RunTake, TeamWeek
+from wattline.policy.permitting.exceptions import NAMES, format_amount
+from wattline.state import Starts
 from wattline.units import format_named, format_seconds, format_share
 
 _BAR_CELLS = 20
 _TIGHT, _FULL = 0.8, 1.0
 _MOST_JOBS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A team's week, the rule that each waiting job waits for, and exceptions that are open or hold."""
-
-    week: TeamWeek
-    waits: tuple[tuple[str, str], ...]
-    exceptions: tuple[PolicyException, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    policy: str
-    at: float
-    begins_at: float
-    ends_at: float
-    is_over: bool
-    is_conducted: bool
-    teams: tuple[Shown, ...]
-    run: RunTake | None
-    warnings: tuple[str, ...]
-    slos: tuple[Standing, ...]
-    starts: Starts | None = None  # where the policy lets nodes sleep
 
 
 def show_text(console: Console, report: Report, *, is_one: bool) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from wattline.checkpoint import Store, open_store
-from wattline.cli.finding import View, find_jobs, open_if_any, open_view
+from wattline.cli.remote import say_here
 from wattline.errors import UnavailableError, WattlineError
+from wattline.plane.finding import View, find_jobs, open_if_any, open_view
 from wattline.release import load_manifest
 
 
@@ -17,6 +18,7 @@ def find_store(where: str | None, *, bytes_per_second: float | None = None, is_n
     """
     if where is not None and (is_new or "://" in where or Path(where).is_dir()):
         return open_store(where, bytes_per_second=bytes_per_second)
+    say_here()
     with open_view() as view:
         run, jobs = find_jobs(view.state, where)
         saved = [job for job in jobs if job.saved is not None]

@@ -13,11 +13,12 @@ from typing import Self
 
 from wattline.checks import Asking as PreflightAsking
 from wattline.checks import Preflight, preflight
-from wattline.cli.conductor import Conductor
 from wattline.cli.narrator import Narrator
-from wattline.cli.policy_in_force import Following, choose_policy
-from wattline.cli.session import Session, user
 from wattline.errors import RefusedError, UsageError
+from wattline.plane.conductor import Conductor
+from wattline.plane.policy_in_force import Following, choose_policy
+from wattline.plane.session import Session, user
+from wattline.plane.submitting import SERVED
 from wattline.release import Bundle, bundle_source, describe_source
 from wattline.spec import Fault, Faults, parse_document, read_faults, read_pipeline
 from wattline.state import Asked, JobState, Run, RunSubmitted, requests_of
@@ -59,7 +60,7 @@ class Interrupts:
         self.count += 1
 
 
-def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted:
+def submit(session: Session, asking: Asking, narrator: Narrator, source: str | None = None) -> RunSubmitted:
     """Check the pipeline and its surroundings, keep its source, and describe the run."""
     pipeline = read_pipeline(asking.pipeline)
     folder = asking.pipeline.resolve().parent
@@ -95,7 +96,7 @@ def submit(session: Session, asking: Asking, narrator: Narrator) -> RunSubmitted
         at=time.time(),
         actor=user(),
         project=pipeline.project,
-        source=str(identify_this_process()),
+        source=source or str(identify_this_process()),
         run=run,
         pipeline=pipeline.pipeline,
         jobs=requests_of(pipeline, run, approved=asking.approved_by is not None),
@@ -278,7 +279,9 @@ def _follow(session: Session, run_id: str, narrator: Narrator, interrupts: Inter
 
 
 def _is_awaited(run: Run) -> bool:
-    """Whether the process that submitted or resumed a run is still there."""
+    """Whether the process that submitted or resumed a run is still there; a server's go on without one."""
+    if run.process == SERVED:
+        return True
     process = ProcessIdentity.parse(run.process)
     return process is not None and is_alive(process)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wattline.cli.finding import unknown
-from wattline.cli.session import Session
 from wattline.errors import RefusedError, UsageError
+from wattline.plane.finding import unknown
+from wattline.plane.session import Session
 from wattline.release import Release
 
 

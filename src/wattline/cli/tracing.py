@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wattline.cli.finding import View
 from wattline.errors import RefusedError, UnavailableError, WattlineError
 from wattline.live import hash_data
+from wattline.plane.finding import View
 from wattline.release import Lineage, Link, Release, Statement, load_manifest, trace_lineage
 from wattline.state import Run
 

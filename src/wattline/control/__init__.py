@@ -11,6 +11,7 @@ from wattline.control.ports import Forecaster, Journal, World
 from wattline.control.record import StepRecord, decode_step, encode_decision, encode_step
 from wattline.control.replay import Deciders, Documents, Drift, refold, replay
 from wattline.control.travelling import Turn, turns, until
+from wattline.control.trends import earlier_readings
 from wattline.control.trial import RuleTrial, Trial
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Turn",
     "World",
     "decode_step",
+    "earlier_readings",
     "encode_decision",
     "encode_step",
     "look_ahead",

@@ -1,11 +1,14 @@
 """Engines: where does work run? One contract; the local engine runs real processes under supervisors."""
 
+from wattline.engines.choosing import engines_of, leased_engine_of
 from wattline.engines.contract import (
     AttemptHeldError,
     Ended,
     Engine,
     EngineEvent,
     Launch,
+    LeasedEngine,
+    NodeSeen,
     Noted,
     Reason,
     Reported,
@@ -26,7 +29,9 @@ __all__ = [
     "Engine",
     "EngineEvent",
     "Launch",
+    "LeasedEngine",
     "LocalEngine",
+    "NodeSeen",
     "Noted",
     "Reason",
     "Reported",
@@ -34,4 +39,6 @@ __all__ = [
     "Started",
     "UnknownAttemptError",
     "Usage",
+    "engines_of",
+    "leased_engine_of",
 ]

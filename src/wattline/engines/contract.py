@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGTERM
 from typing import Literal, Protocol
 
-from wattline.errors import UnavailableError
+from wattline.errors import UnavailableError, UsageError
 
-Reason = Literal["exited", "signaled", "timeout", "stopped", "lease-lost", "not-started", "lost"]
-"""Why an attempt ended. `lost`: whoever would have written down its result was killed too."""
+Reason = Literal["exited", "signaled", "timeout", "stopped", "lease-lost", "not-started", "lost", "node-lost"]
+"""Why an attempt ended. `lost`: whoever would have written down its result was killed too. `node-lost`: the
+same, and the engine vouches that the machine went away, or was given to somebody else."""
 
 
 class UnknownAttemptError(UnavailableError):
@@ -27,7 +29,7 @@ class Launch:
     """One execution of one phase's command.
 
     The command runs as `/bin/sh -c` runs it, with `environment` and nothing inherited; the engine adds
-    WATTLINE_ATTEMPT alone.
+    WATTLINE_ATTEMPT, and what a scheduler tells of the allocation (SLURM_…, the visible GPUs).
     """
 
     attempt: str
@@ -47,6 +49,20 @@ class Launch:
     output_limit_bytes: int = 64 << 20
     cpus: float = 1.0
     """How many it could keep busy: a throttled attempt gets its duty of these."""
+    lease_until: float | None = None
+    """On the clock of `leases.now`: it ends then unless that is renewed, and outlives who started it.
+    None: it lives as long as who started it."""
+    site: str = ""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """Where it was placed: GPUs by node, the first one leading. An engine that cannot choose leaves it."""
+    peak_watts: float = 0.0
+    """What it may draw there at most."""
+    comment: str = ""
+    """Why it runs there, in a line, for whoever looks at the engine's own listing."""
+    user: str = ""
+    """Whoever submitted the run; empty: nobody in particular."""
+    folders: tuple[Path, ...] = ()
+    """What it writes to beside its own directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +126,16 @@ class Ended:
     at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSeen:
+    """What an engine knows of a node that nobody else can tell."""
+
+    node: str
+    is_up: bool
+    others_gpus: int
+    """Held by what was not started through Wattline."""
+
+
 EngineEvent = Started | Usage | Reported | Noted | Ended
 
 
@@ -153,7 +179,47 @@ class Engine(Protocol):
         """Return when something may have happened, or after the timeout."""
 
     def recover(self, directories: Iterable[Path], timeout_seconds: float = 10.0) -> dict[Path, Result]:
-        """After a restart: make sure that none of these attempts runs, and say how each ended."""
+        """After a restart: say how each of these attempts ended.
+
+        One that is not in the answer still runs, under this engine from now on: `poll` tells of it, beginning
+        with `Started`. Only an engine whose attempts outlive the control process leaves any out; others make
+        sure that none runs.
+        """
+
+    def sweep(self, root: Path, known: Collection[Path], before: float = math.inf) -> list[str]:
+        """End what runs in folders below `root` for attempts that are not among these; say what was ended.
+
+        It may be called from another thread than the rest. What this engine holds itself is left alone, and
+        so is what was begun since `before`, by the calendar: who looked then could not know it.
+        """
+
+    def nodes(self) -> list[NodeSeen]:
+        """Its nodes as it sees them now; none where it has none of its own."""
 
     def close(self) -> None:
-        """Kill everything it started; who wants it polite stops first."""
+        """Let go. What cannot live without the control process is killed; who wants it polite stops first."""
+
+
+class LeasedEngine(Engine, Protocol):
+    """An engine whose attempts may outlive who commands them, for as long as their leases are renewed.
+
+    After a restart, `recover` commands those again that live on one.
+    """
+
+    def renew(self, attempt: str, until: float) -> None:
+        """Let an attempt with a lease go on until then; one that ends later already is left as it is."""
+
+    def end(self, attempt: str) -> None:
+        """Kill it at once, without asking it."""
+
+    def living(self) -> Collection[str]:
+        """Attempts that have not been told to have ended."""
+
+    def leave(self) -> None:
+        """Go, and let what has a lease run on."""
+
+
+def check_share(attempt: str, name: str, value: float) -> None:
+    """Refuse what is not a share of something."""
+    if not 0.0 < value <= 1.0:
+        raise UsageError(f"attempt {attempt}: {name} is a share above 0 and up to 1, got {value}")

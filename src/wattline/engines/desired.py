@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from wattline.engines.documents import read_document
 from wattline.engines.files import DESIRED, write_document
 
 
@@ -31,3 +32,8 @@ class Desired:
 
     def write(self, directory: Path) -> None:
         write_document(directory, DESIRED, asdict(self))
+
+    @staticmethod
+    def read(directory: Path) -> Desired:
+        """As it was left; nothing in particular where that cannot be read."""
+        return read_document(directory, DESIRED, Desired) or Desired()

@@ -18,6 +18,14 @@ OUTPUT = "output.log"
 DESIRED = "desired.json"
 REPORTS = "reports.jsonl"
 SUPERVISOR_LOG = "supervisor.log"
+DOOR = "door"
+"""A socket: whoever connects commands a supervisor whose attempt lives on a lease."""
+# Where no pipe leads from the control process to the supervisor, these do:
+ORDERS = "orders.json"
+"""What to run. Whoever takes it away runs the attempt; taken back, nobody ever does."""
+WANTED = "wanted.json"
+USAGE = "usage.json"
+NOTES = "notes.jsonl"
 
 DIRECTORY_VARIABLE = "WATTLINE_ATTEMPT"
 """Set for the command: where its runtime finds `desired.json`, and how its descendants are known."""
@@ -26,12 +34,17 @@ DOCUMENT_LIMIT_BYTES = 1 << 20
 
 
 def write_document(
-    directory: str | os.PathLike[str], name: str, document: Mapping[str, object], *, durable: bool = False
+    directory: str | os.PathLike[str],
+    name: str,
+    document: Mapping[str, object],
+    *,
+    durable: bool = False,
+    mode: int = 0o644,
 ) -> None:
     """Replace a document in one step; a durable one outlives a power cut, and costs a disk's time."""
     place = os.fspath(directory)
     temporary = f"{place}/.{name}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(json.dumps(document, indent=1).encode() + b"\n")
         if durable:
@@ -47,11 +60,13 @@ def write_document(
         os.close(parent)
 
 
-def read_bounded(directory: str | os.PathLike[str], name: str) -> bytes | None:
+def read_bounded(
+    directory: str | os.PathLike[str], name: str, limit_bytes: int = DOCUMENT_LIMIT_BYTES
+) -> bytes | None:
     """A small document, None where there is none. A link that the command put there is not followed."""
     try:
         handle = os.open(f"{os.fspath(directory)}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     with os.fdopen(handle, "rb") as file:
-        return file.read(DOCUMENT_LIMIT_BYTES)
+        return file.read(limit_bytes)

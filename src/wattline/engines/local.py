@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import selectors
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
 from wattline.engines.cgroups import find_quota_parent
-from wattline.engines.contract import EngineEvent, Launch, Result, UnknownAttemptError
+from wattline.engines.contract import (
+    EngineEvent,
+    Launch,
+    NodeSeen,
+    Result,
+    UnknownAttemptError,
+    check_share,
+)
 from wattline.engines.recovery import recover_attempt
 from wattline.engines.supervised import Supervised
 from wattline.errors import UnavailableError, UsageError
@@ -36,23 +44,44 @@ class LocalEngine:
         if launch.attempt in self._running or launch.attempt in self._ended:
             return
         try:
-            supervised = Supervised(launch, self._quota_parent)
+            supervised = Supervised.start(launch, self._quota_parent)
         except OSError as error:
             raise UnavailableError(
                 f"attempt {launch.attempt}: no supervisor could be started in {launch.directory}: {error}",
                 hint="check the directory's space and rights, and the limits on processes and files",
             ) from error
-        self._running[launch.attempt] = supervised
+        self._take_in(supervised)
+
+    def _take_in(self, supervised: Supervised) -> None:
+        self._running[supervised.launch.attempt] = supervised
         if supervised.handle is not None:
             self._selector.register(supervised.handle, selectors.EVENT_READ)
 
+    def renew(self, attempt: str, until: float) -> None:
+        for supervised in self._known(attempt):
+            supervised.send(do="renew", until=until)
+
+    def end(self, attempt: str) -> None:
+        for supervised in self._known(attempt):
+            supervised.send(do="end")
+
+    def living(self) -> Collection[str]:
+        return self._running.keys()
+
+    def leave(self) -> None:
+        """What lives on this process's pipes ends with it all the same."""
+        for supervised in self._running.values():
+            supervised.leave()
+        self._running.clear()
+        self._selector.close()
+
     def throttle(self, attempt: str, duty: float) -> None:
-        _check_share(attempt, "duty", duty)
+        check_share(attempt, "duty", duty)
         for supervised in self._known(attempt):
             supervised.send(do="throttle", duty=duty)
 
     def shrink(self, attempt: str, in_flight: float) -> None:
-        _check_share(attempt, "in_flight", in_flight)
+        check_share(attempt, "in_flight", in_flight)
         for supervised in self._known(attempt):
             supervised.want(supervised.desired.shrunk(in_flight))
 
@@ -106,8 +135,20 @@ class LocalEngine:
                     f"attempt {own[directory.resolve()]}: it runs under this engine",
                     hint="recover what an earlier process left; stop what this one runs",
                 )
-            recovered[directory] = recover_attempt(directory, timeout_seconds)
+            supervised = Supervised.adopt(directory)
+            if supervised is not None:
+                self._take_in(supervised)
+            else:
+                recovered[directory] = recover_attempt(directory, timeout_seconds)
         return recovered
+
+    def sweep(self, root: Path, known: Collection[Path], before: float = math.inf) -> list[str]:
+        """Nothing of it outlives the process that started it, or its lease."""
+        del root, known, before
+        return []
+
+    def nodes(self) -> list[NodeSeen]:
+        return []
 
     def close(self) -> None:
         for supervised in self._running.values():
@@ -139,8 +180,3 @@ class LocalEngine:
             f"attempt {attempt}: this engine has not started it",
             hint="only the engine that started an attempt commands it; after a restart, recover it",
         )
-
-
-def _check_share(attempt: str, name: str, value: float) -> None:
-    if not 0.0 < value <= 1.0:
-        raise UsageError(f"attempt {attempt}: {name} is a share above 0 and up to 1, got {value}")

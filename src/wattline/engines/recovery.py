@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from wattline.engines import cgroups
-from wattline.engines.contract import AttemptHeldError, Result
-from wattline.engines.files import DIRECTORY_VARIABLE, LAUNCH, LOCK, RESULT, read_bounded, write_document
+from wattline.engines.contract import AttemptHeldError, Launch, Result
+from wattline.engines.documents import read_document
+from wattline.engines.files import DIRECTORY_VARIABLE, LAUNCH, LOCK, RESULT, write_document
 from wattline.engines.supervisor.tree import Tree, send_signal
 
 _LOOK_AGAIN_SECONDS = 0.02
-Document = TypeVar("Document")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +29,22 @@ class _Recorded:
     epoch: int = 0
     at: float = 0.0
     cgroup: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RecordedLaunch:
+    """All of it that a command to a running attempt needs."""
+
+    attempt: str
+    epoch: int
+    working_directory: str
+    command: str
+    max_duration_seconds: float | None = None
+    grace_seconds: float = 5.0
+    checkpoint_signal: int | None = None
+    finish_signal: int = signal.SIGTERM
+    cpus: float = 1.0
+    lease_until: float | None = None
 
 
 def recover_attempt(directory: Path, timeout_seconds: float) -> Result:
@@ -55,14 +70,54 @@ def recover_attempt(directory: Path, timeout_seconds: float) -> Result:
         return result
 
 
+def read_launch(directory: Path) -> Launch | None:
+    """The launch as it was recorded, without what its environment held; None where there is none."""
+    recorded = read_document(directory, LAUNCH, _RecordedLaunch)
+    if recorded is None:
+        return None
+    return Launch(
+        attempt=recorded.attempt,
+        epoch=recorded.epoch,
+        directory=directory,
+        working_directory=Path(recorded.working_directory),
+        command=recorded.command,
+        environment={},
+        max_duration_seconds=recorded.max_duration_seconds,
+        grace_seconds=recorded.grace_seconds,
+        checkpoint_signal=recorded.checkpoint_signal,
+        finish_signal=recorded.finish_signal,
+        cpus=recorded.cpus,
+        lease_until=recorded.lease_until,
+    )
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a supervisor holds the attempt's lock."""
+    handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        return not _try_lock(handle, 0.0)
+    finally:
+        os.close(handle)
+
+
+def kill_supervisor(directory: Path) -> None:
+    """By force, where it holds its lock and does not end."""
+    handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        if not _try_lock(handle, 0.0):
+            _kill_supervisor(directory, handle)
+    finally:
+        os.close(handle)
+
+
 def read_result(directory: Path) -> Result | None:
     """The recorded result; None where there is none that can be read."""
-    return _read(directory, RESULT, Result)
+    return read_document(directory, RESULT, Result)
 
 
 def lost(directory: Path, message: str) -> Result:
     """What is known of an attempt whose supervisor was killed."""
-    launch = _read(directory, LAUNCH, _Recorded) or _Recorded()
+    launch = read_document(directory, LAUNCH, _Recorded) or _Recorded()
     now = time.time()
     return Result(
         epoch=launch.epoch,
@@ -145,21 +200,12 @@ def _kill_supervisor(directory: Path, handle: int) -> None:
 
 def _recorded_cgroup(directory: Path) -> Path | None:
     """The cgroup named in `launch.json`, if it is what this room would have named it."""
-    launch = _read(directory, LAUNCH, _Recorded)
+    launch = read_document(directory, LAUNCH, _Recorded)
     if launch is None or launch.cgroup is None:
         return None
     cgroup = Path(launch.cgroup)
     expected = cgroups.cgroup_of(cgroup.parent, directory)
     return cgroup if cgroup == expected and cgroup.is_relative_to("/sys/fs/cgroup") else None
-
-
-def _read(directory: Path, name: str, kind: type[Document]) -> Document | None:
-    """A document of this kind; None where there is none, or the command has put something else there."""
-    try:
-        text = read_bounded(directory, name)
-        return None if text is None else msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, RecursionError, OSError):
-        return None
 
 
 def _environment_of(entry: Path) -> bytes:

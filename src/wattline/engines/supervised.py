@@ -1,4 +1,4 @@
-"""A supervised attempt, seen from the control process: start its supervisor, talk to it, hear of its end."""
+"""A supervised attempt, seen from the control process: start or find its supervisor, command and hear it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wattline.engines import cgroups, supervisor
+from wattline.engines.channel import Channel, knock
 from wattline.engines.contract import (
     AttemptHeldError,
     Ended,
@@ -24,8 +25,17 @@ from wattline.engines.contract import (
     Usage,
 )
 from wattline.engines.desired import Desired
-from wattline.engines.files import LAUNCH, LOCK, REPORTS, RESULT, SUPERVISOR_LOG, write_document
-from wattline.engines.recovery import kill_leftovers, lost, read_result, remove_cgroup
+from wattline.engines.files import LOCK, REPORTS, RESULT, SUPERVISOR_LOG
+from wattline.engines.ordering import orders_of, record_launch
+from wattline.engines.recovery import (
+    is_held,
+    kill_leftovers,
+    kill_supervisor,
+    lost,
+    read_launch,
+    read_result,
+    remove_cgroup,
+)
 from wattline.engines.reports import ReportTail
 
 _SAID_LIMIT_BYTES = 1 << 16
@@ -33,32 +43,48 @@ _SUPERVISOR = Path(supervisor.__file__).parent
 
 
 class Supervised:
-    """Holds the supervisor's lease: when this pipe closes, in whatever way, the attempt is killed."""
+    """One attempt. Where its lease is this pipe, it is killed when that closes, in whatever way."""
 
-    def __init__(self, launch: Launch, quota_parent: Path | None) -> None:
+    def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.directory = launch.directory.resolve()
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.desired = Desired()
         self.result: Result | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None  # None: another process started it
+        self._channel: Channel | None = None
         self._unsent = b""
         self._said = b""
         self._has_started = False
         self._reports = ReportTail(self.directory / REPORTS)
-        lock = _take_lock(launch.attempt, self.directory)
+
+    @staticmethod
+    def start(launch: Launch, quota_parent: Path | None) -> Supervised:
+        supervised = Supervised(launch)
+        supervised.directory.mkdir(parents=True, exist_ok=True)
+        lock = _take_lock(launch.attempt, supervised.directory)
         try:
-            if not (self.directory / RESULT).exists():
-                self._start(lock, quota_parent)
+            if not (supervised.directory / RESULT).exists():
+                supervised._start(lock, quota_parent)
         finally:
             os.close(lock)
+        return supervised
+
+    @staticmethod
+    def adopt(directory: Path) -> Supervised | None:
+        """The attempt of an earlier control process, commanded from here on; None: no supervisor is there."""
+        launch = None if (directory / RESULT).exists() else read_launch(directory)
+        channel = None if launch is None or launch.lease_until is None else knock(directory.resolve())
+        if launch is None or channel is None:
+            return None
+        supervised = Supervised(launch)
+        supervised.desired = Desired.read(directory)
+        supervised._channel = channel
+        return supervised
 
     @property
     def handle(self) -> int | None:
         """Readable when the supervisor has said something, or has ended."""
-        if self._process is None or self._process.stdout is None or self._process.stdout.closed:
-            return None
-        return self._process.stdout.fileno()
+        return None if self._channel is None else self._channel.reader
 
     @property
     def is_busy(self) -> bool:
@@ -93,51 +119,56 @@ class Supervised:
 
     def release(self) -> None:
         """End the lease."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        if self.launch.lease_until is not None:
+            self.send(do="end")
+        elif self._channel is not None:
+            self._channel.close_writer()
+
+    def leave(self) -> None:
+        """Say no more, and let it run on if it has a lease."""
+        self._hang_up()
+        if self._process is not None:
+            self._process.returncode = (
+                0  # it is nobody's child any more, and nobody is to complain about that
+            )
+
+    def _hang_up(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
     def kill(self) -> None:
         """For a supervisor that did not end itself."""
         if self._process is not None:
             self._process.kill()
+        elif self.result is None:
+            kill_supervisor(self.directory)
 
     def _start(self, lock: int, quota_parent: Path | None) -> None:
         cgroup = cgroups.cgroup_of(quota_parent, self.directory) if quota_parent else None
-        orders: dict[str, object] = {
-            "epoch": self.launch.epoch,
-            "directory": str(self.directory),
-            "working_directory": str(self.launch.working_directory.absolute()),
-            "command": self.launch.command,
-            "max_duration_seconds": self.launch.max_duration_seconds,
-            "grace_seconds": self.launch.grace_seconds,
-            "checkpoint_signal": self.launch.checkpoint_signal,
-            "finish_signal": int(self.launch.finish_signal),
-            "output_limit_bytes": self.launch.output_limit_bytes,
-            "cpus": self.launch.cpus,
-            "cgroup": str(cgroup) if cgroup else None,
-            "control_pid": os.getpid(),
-        }
-        record = {"attempt": self.launch.attempt, "at": time.time()} | orders
-        write_document(
-            self.directory, LAUNCH, record | {"environment_names": sorted(self.launch.environment)}
-        )
+        orders = orders_of(self.launch, self.directory)
+        orders |= {"cgroup": str(cgroup) if cgroup else None, "control_pid": os.getpid()}
+        record_launch(self.launch, self.directory, orders)
         self.want(self.desired)
         if cgroup and not cgroups.make_cgroup(cgroup):
             orders["cgroup"] = None
         self._process = _start_supervisor(self.directory, lock)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._channel = Channel(self._process.stdout, self._process.stdin)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{self._process.pid}\n".encode(), 0)
         self.send(**orders, environment=dict(self.launch.environment))
 
     def _flush(self) -> None:
-        stdin = self._process.stdin if self._process is not None else None
-        if stdin is None or stdin.closed or not self._unsent:
+        writer = None if self._channel is None else self._channel.writer
+        if writer is None or not self._unsent:
             return
         try:
-            self._unsent = self._unsent[os.write(stdin.fileno(), self._unsent) :]
+            self._unsent = self._unsent[os.write(writer, self._unsent) :]
         except BlockingIOError:
             return
-        except BrokenPipeError:  # it has ended, and its last words are read in poll()
+        except (BrokenPipeError, ConnectionResetError):  # it has ended; its last words are read in poll()
             self._unsent = b""
 
     def _supervisor_events(self) -> Iterator[EngineEvent]:
@@ -148,11 +179,10 @@ class Supervised:
             data = os.read(handle, _SAID_LIMIT_BYTES)
         except BlockingIOError:
             return
+        except ConnectionResetError:
+            data = b""
         if not data:
-            assert self._process is not None
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self.release()
+            self._hang_up()
             self._unsent = b""
         *whole, self._said = (self._said + data).split(b"\n")
         for line in whole:
@@ -173,6 +203,8 @@ class Supervised:
     def _has_ended(self) -> bool:
         """The supervisor is gone; so is everything below it unless it was killed, which is made good here."""
         if self._process is not None and self._process.poll() is None:
+            return False
+        if self._process is None and is_held(self.directory):  # it is about to write its result
             return False
         self.result = read_result(self.directory)
         if self.result is None:
@@ -199,7 +231,7 @@ def _take_lock(attempt: str, directory: Path) -> int:
 
 def _start_supervisor(directory: Path, lock: int) -> subprocess.Popen[bytes]:
     with (directory / SUPERVISOR_LOG).open("wb") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", str(_SUPERVISOR), str(lock)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -211,8 +243,3 @@ def _start_supervisor(directory: Path, lock: int) -> subprocess.Popen[bytes]:
             pass_fds=(lock,),
             start_new_session=True,
         )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    os.set_blocking(process.stdin.fileno(), False)
-    os.set_blocking(process.stdout.fileno(), False)
-    return process

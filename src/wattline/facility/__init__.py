@@ -1,6 +1,7 @@
 """What exists: sites, feeds, cooling loops, racks, nodes, links, storage."""
 
 from wattline.facility.devices import DEVICES, Device
+from wattline.facility.metering import COUNTERS, SUBJECTS, Series, Source, units_of
 from wattline.facility.model import (
     Cloud,
     CoolingKind,
@@ -8,9 +9,12 @@ from wattline.facility.model import (
     Link,
     Loop,
     Node,
+    PowerCaps,
     Rack,
     Site,
     Sleep,
+    Slurm,
+    Slurmrestd,
     Starts,
     Storage,
     Supply,
@@ -18,7 +22,9 @@ from wattline.facility.model import (
 )
 
 __all__ = [
+    "COUNTERS",
     "DEVICES",
+    "SUBJECTS",
     "Cloud",
     "CoolingKind",
     "Device",
@@ -26,11 +32,17 @@ __all__ = [
     "Link",
     "Loop",
     "Node",
+    "PowerCaps",
     "Rack",
+    "Series",
     "Site",
     "Sleep",
+    "Slurm",
+    "Slurmrestd",
+    "Source",
     "Starts",
     "Storage",
     "Supply",
     "TrafficClass",
+    "units_of",
 ]

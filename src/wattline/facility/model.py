@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from wattline.enums import plain_members
 from wattline.facility.devices import Device
+from wattline.facility.metering import Source
 
 
 @plain_members
@@ -73,6 +74,12 @@ class Node:
     cpus: int
     other_watts: float  # everything in the box but its GPUs, at work
     tier: str = "training"  # training | inference | development
+    host: str = ""  # what its site's engine calls it; empty: the last part of its name
+
+    @property
+    def hostname(self) -> str:
+        """What its site's engine calls it."""
+        return self.host or self.name.rpartition("/")[2]
 
     @property
     def idle_watts(self) -> float:
@@ -147,6 +154,44 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PowerCaps:
+    """What sets the power limits of a site's nodes."""
+
+    by: str  # helper | redfish
+    command: tuple[str, ...] = ()  # that starts the helper of a node; {node} stands for its name
+    targets: Mapping[str, str] = field(default_factory=dict)  # by node, the address of its controller
+    secret_file: str = ""
+    ca_file: str = ""
+    timeout_seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slurmrestd:
+    """Where a site's Slurm is asked instead of by its commands: a URL, or a socket of this machine."""
+
+    url: str = ""
+    socket: str = ""
+    user: str = ""  # whose token it is; empty: the user of this process
+    token_file: str = ""
+    timeout_seconds: float = 15.0
+    job: tuple[tuple[str, str | int | bool], ...] = ()  # more properties of every job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slurm:
+    """How a site's Slurm is to be asked; empty: as it comes."""
+
+    partition: str = ""
+    account: str = ""
+    user: str = ""  # whom jobs run as; `submitter`: whoever submitted the run
+    power_license: str = ""  # the license that stands for watts
+    watts_per_license: float = 1000.0
+    python: str = ""  # the interpreter as nodes know it
+    sbatch: tuple[str, ...] = ()  # more options for it
+    rest: Slurmrestd | None = None  # None: by its commands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One hall, or a few that share a feed, a tariff and a grid; or a region of a cloud."""
 
@@ -160,8 +205,8 @@ class Site:
     carbon_zone: str
     grams_co2_per_kwh: float
     pue: float
-    telemetry: str  # emulated | nvml | none
-    engine: str  # local
+    telemetry: str  # emulated | none | the kind of its first source
+    engine: str  # local | slurm
     thermal_time_scale: float = 1.0  # emulated only: heat moves this many times faster
     # Files of hourly values, relative to the facility's own; empty: the constants above, and no weather.
     price_series: str = ""
@@ -172,6 +217,22 @@ class Site:
     cloud: Cloud | None = None  # then its feeds, loops and racks stand for what the provider takes care of
     # What is told of the hours ahead while it runs: a file or folder, absolute or in the state folder.
     outlook_file: str = ""
+    slurm: Slurm = Slurm()  # where that is its engine
+    agent: bool = False  # whether only an agent of its own ever runs it
+    sources: tuple[Source, ...] = ()  # of readings, where they are not emulated
+    power_caps: PowerCaps | None = None  # what sets power limits, where they are not emulated
+    caps_power: bool = True  # whether jobs here can be capped at all
+
+    @property
+    def reads_gpus(self) -> bool:
+        """Whether what GPUs draw is read here, or emulated."""
+        return self.telemetry in ("emulated", "nvml") or any(source.reads_gpus for source in self.sources)
+
+    def is_metered(self, name: str, quantity: str) -> bool:
+        """Whether a rack, supply or loop has a meter; elsewhere only claims are known."""
+        if self.telemetry in ("emulated", "none"):
+            return self.telemetry == "emulated"
+        return any(source.tells(name, quantity) for source in self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

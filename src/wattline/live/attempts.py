@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from wattline import engines
 from wattline.engines import Launch, Result
@@ -22,6 +23,7 @@ from wattline.state import (
     CheckpointSaved,
     Ending,
     Event,
+    Job,
     JobState,
     Noticed,
     Place,
@@ -47,11 +49,12 @@ class _Running:
     attempt: int
     phase: str
     place: Place
-    launch: Launch
+    name: str
     moved_usd: float = 0.0  # what it cost to bring its checkpoint here
     told_at: float = -math.inf
     saved_at: float = -math.inf
     heard_at: float = -math.inf
+    adopted: bool = False  # it tells again what an earlier process may have heard
 
 
 class Attempts:
@@ -65,24 +68,44 @@ class Attempts:
         self._goods = goods
         self._running: dict[str, _Running] = {}
 
+    def adopt(self, job: Job, directory: Path) -> None:
+        """One of an earlier process goes on under this one; what its GPUs drew meanwhile is not known."""
+        assert job.place is not None
+        name = f"{job.id}/{job.attempt}"
+        if name in self._running:  # of this very process, which let go of it for a moment
+            return
+        running = _Running(job.id, job.attempt, job.request.phase, job.place, name, adopted=True)
+        self._attach(running, directory, job.power_fraction)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that runs."""
+        return list(self._running)
+
     def begin(self, action: Action, launch: Launch) -> None:
         """An attempt was started: what its GPUs draw, emulated or metered, is counted from now on."""
         assert action.place is not None
         job = self._state.jobs[action.job]
-        request, saved = job.request, job.saved
-        size_bytes = saved.size_bytes if saved is not None else 0
+        size_bytes = job.saved.size_bytes if job.saved is not None else 0
         moved_usd = egress_usd(self._state.plant, action.from_site, action.place.site, size_bytes)
-        self._running[launch.attempt] = _Running(
-            action.job, action.attempt, request.phase, action.place, launch, moved_usd
+        self._attach(
+            _Running(action.job, action.attempt, job.request.phase, action.place, launch.attempt, moved_usd),
+            launch.directory,
+            action.fraction,
         )
-        nodes = dict(action.place.nodes)
-        telemetry = self._state.plant.sites[action.place.site].telemetry
-        if telemetry == "emulated":
-            self._meters.attach(launch.attempt, launch.directory, nodes, request.cpus, action.fraction)
-        elif telemetry == "nvml":
-            spots = {name: self._state.plant.spots[self._state.plant.node_number[name]] for name in nodes}
+
+    def _attach(self, running: _Running, directory: Path, cap: float) -> None:
+        self._running[running.name] = running
+        nodes = dict(running.place.nodes)
+        plant = self._state.plant
+        site = plant.sites[running.place.site]
+        if site.telemetry == "emulated":
+            cpus = self._state.jobs[running.job].request.cpus
+            self._meters.attach(running.name, directory, nodes, cpus, cap)
+        elif site.reads_gpus:
+            spots = {name: plant.spots[plant.node_number[name]] for name in nodes}
             shares = {name: gpus / max(1, spots[name].node.gpus) for name, gpus in nodes.items()}
-            self._meters.attach_real(launch.attempt, launch.directory, shares)
+            self._meters.attach_real(running.name, directory, shares)
 
     def tell(self, event: engines.EngineEvent, now: float) -> list[Event]:
         """Translate anything but an end."""
@@ -164,10 +187,19 @@ class Attempts:
         gpu_hours = gpus * seconds / SECONDS_PER_HOUR
         return usage_of(gpu_hours, joules / JOULES_PER_KWH, place, self._state.plant)
 
+    def _is_known(self, running: _Running, kind: object, step: int) -> bool:
+        """Whether the state has what a report says: it was read by whoever was here before."""
+        job = self._state.jobs[running.job]
+        if kind == "checkpoint":
+            return job.saved is not None and job.saved.step >= step
+        return job.step >= step
+
     def _reported(self, running: _Running, report: dict[str, object], now: float) -> list[Event]:
         running.heard_at = now
         kind = report.get("kind")
         step = read_whole(report.get("step"))
+        if running.adopted and step is not None and self._is_known(running, kind, step):
+            return []
         if kind == "step" and step is not None:
             self._meters.emulated.observe_step(running.phase, step)
             total = read_whole(report.get("total"))
@@ -210,5 +242,5 @@ class Attempts:
             rejected = report.get("rejected")
             if rejected:
                 say += f"; damaged checkpoints passed over: {read_words(rejected, 300)}"
-            return [Noticed(at=now, subject=running.launch.attempt, say=say, job=running.job)]
+            return [Noticed(at=now, subject=running.name, say=say, job=running.job)]
         return []

@@ -11,6 +11,7 @@ from wattline.train import FENCED_EXIT_CODE, PAUSED_EXIT_CODE
 _BY_REASON = {
     "timeout": Ending.TIMED_OUT,
     "lease-lost": Ending.LOST,
+    "node-lost": Ending.LOST,
     "not-started": Ending.NOT_STARTED,
     "signaled": Ending.FAILED,
 }

@@ -13,9 +13,11 @@ from wattline.checkpoint import AutoCadence, LocalStore, PacedStore, Rate, Store
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live.home import Home
+from wattline.live.replicas import StoreOf, local_stores
 from wattline.live.running import Goods, RunSource
 from wattline.spec.pipeline import Phase
 from wattline.state import Action, Ending, Job, seconds_left
+from wattline.units import format_watts
 
 # One thread for every numeric library: sums come out the same however many cores there are.
 _ONE_THREAD = dict.fromkeys(
@@ -38,11 +40,18 @@ def prepare(
     inputs: tuple[str, ...],
     bytes_per_second: float | None,
     save_price_seconds: float = 0.0,
+    *,
+    peak_watts: float = 0.0,
+    actor: str = "",
+    store_of: StoreOf | None = None,
+    cut_seconds: float = 0.0,
 ) -> Launch:
     """Lay out an attempt's folder: its source, its data, what came before it, its newest checkpoint.
 
     `bytes_per_second` is what the link to the checkpoint's site gives to such traffic; None: it is no link.
-    `save_price_seconds`: how much training the money for one save would pay for.
+    `save_price_seconds`: how much training the money for one save would pay for. `cut_seconds`: how long it
+    would go on after its site was cut off, which would be lost beside what it has not saved.
+    `peak_watts`: what it may draw at its place. `actor`: whoever submitted the run.
 
     Everything here may take long and may be done again after a crash; nothing runs yet.
     """
@@ -61,7 +70,8 @@ def prepare(
     checkpoints = home.checkpoints(action.place.site, request.run, request.phase)
     checkpoints.mkdir(parents=True, exist_ok=True)
     if action.from_site and action.from_site != action.place.site:
-        bring_checkpoint(home, job, action, checkpoints, bytes_per_second)
+        origin = (store_of or local_stores(home))(action.from_site, request.run, request.phase)
+        bring_checkpoint(origin, job, action, checkpoints, bytes_per_second)
     if phase.checkpoint is not None or request.checkpoints:
         fence(LocalStore(checkpoints), action.attempt)
     if phase.signals is not None and phase.signals.saved_to is not None:
@@ -72,27 +82,34 @@ def prepare(
         directory=directory,
         working_directory=work,
         command=way.run if way is not None and way.run is not None else phase.run,
-        environment=_environment(source, phase, job, action, directory, checkpoints, save_price_seconds),
+        environment=_environment(
+            source, phase, job, action, directory, checkpoints, save_price_seconds, cut_seconds
+        ),
         max_duration_seconds=seconds_left(job),
         checkpoint_signal=_signal(phase.signals.checkpoint if phase.signals else None),
         finish_signal=_signal(phase.signals.finish if phase.signals else None) or signal.SIGTERM,
         cpus=request.cpus,
+        site=action.place.site,
+        nodes=dict(action.place.nodes),
+        peak_watts=peak_watts,
+        comment=_reason(action, peak_watts),
+        user=actor,
+        folders=(checkpoints,),
     )
 
 
 def bring_checkpoint(
-    home: Home, job: Job, action: Action, target: Path, bytes_per_second: float | None
+    origin: Store, job: Job, action: Action, target: Path, bytes_per_second: float | None
 ) -> None:
     """Copy the newest good checkpoint from the site it was saved at, no faster than the link allows."""
     if bytes_per_second is not None and bytes_per_second <= 0:
         raise UnavailableError(
             f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
         )
-    origin = home.checkpoints(action.from_site, job.request.run, job.request.phase)
     arriving: Store = LocalStore(target)
     if bytes_per_second is not None:
         arriving = PacedStore(arriving, Rate(bytes_per_second))
-    copy_checkpoint(LocalStore(origin), arriving)
+    copy_checkpoint(origin, arriving)
 
 
 def _link_data(source: RunSource, work: Path) -> None:
@@ -152,6 +169,7 @@ def _environment(
     directory: Path,
     checkpoints: Path,
     save_price_seconds: float,
+    cut_seconds: float,
 ) -> dict[str, str]:
     work = directory / "work"
     scratch = directory / "tmp"
@@ -182,7 +200,7 @@ def _environment(
         environment["WATTLINE_CHECKPOINT_EVERY"] = (
             _learnt_cadence(job, save_price_seconds).to_text()
             if every == "auto"
-            else f"seconds:{every.seconds:g}"
+            else f"seconds:{_save_seconds(job, every.seconds, cut_seconds):g}"
         )
         environment["WATTLINE_CHECKPOINT_KEEP"] = str(phase.checkpoint.keep)
         if phase.checkpoint.replicate_to:
@@ -191,6 +209,19 @@ def _environment(
         environment["WATTLINE_PARAMS"] = str(work / source.pipeline.params)
     way = phase.modes.get("approximate" if job.runs_as == "approximate" else "canonical")
     return environment | (way.env if way is not None else {})
+
+
+def _save_seconds(job: Job, every_seconds: float, cut_seconds: float) -> float:
+    """What its owner wrote is what may be lost: where a cut would add to it, it is saved the more often."""
+    may_move = job.request.on_isolation == "stop" and bool(job.request.replicate_to)
+    return max(every_seconds / 2, every_seconds - cut_seconds) if may_move else every_seconds
+
+
+def _reason(action: Action, peak_watts: float) -> str:
+    """What `explain` says of a beginning, in a line."""
+    watts = f", at most {format_watts(peak_watts)}" if peak_watts else ""
+    because = f", {action.because}" if action.because else ""
+    return f"{action.kind} on {action.place}{watts}{because}"
 
 
 def _gpus(action: Action) -> int:

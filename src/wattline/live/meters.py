@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from wattline.engines import Engine
-from wattline.errors import UnavailableError
+from wattline.live.changes import Changes
+from wattline.live.energy import Energy
 from wattline.live.hearing import read_number
 from wattline.state import Measured, Noticed
-from wattline.telemetry import EmulatedFacility, Reading
+from wattline.telemetry import EmulatedFacility, Listeners, Reading
 
 _PERIOD_SECONDS = 1.0
 # A reading that has not moved is told again after this, so that it never counts as too old.
 _REFRESH_SECONDS = 10.0
 # What counts as moved, by the unit a quantity ends with.
 _DEADBAND = {"watts": 1.0, "celsius": 0.1, "fraction": 0.001}
+# In one turn, which is one record: the rest is told with the next.
+_MOST_READINGS = 100_000
 _METER_FILE = "meter.json"
 _LEAST_DUTY_CHANGE = 0.01
 
@@ -25,28 +29,23 @@ class Meters:
     """The emulated facility and whatever real meters a site has, as events."""
 
     def __init__(
-        self,
-        emulated: EmulatedFacility,
-        engine: Engine,
-        real: Callable[[float], Iterable[Reading]] | None = None,
+        self, emulated: EmulatedFacility, engine: Engine, listeners: Listeners | None = None
     ) -> None:
         self.emulated = emulated
         self._engine = engine
-        self._real = real
-        self._real_works: bool | None = None  # None: not asked yet
+        self._listeners = Listeners(()) if listeners is None else listeners
+        self._changes, self._energy = Changes(), Energy()
         self._next_at = 0.0
         self._told: dict[tuple[str, str], tuple[float, float]] = {}
         self._folders: dict[str, Path] = {}
         self._duties: dict[str, float] = {}
         self._faults_told = 0
-        self._real_shares: dict[str, dict[str, float]] = {}  # attempt → node → its part of the node's GPUs
-        self._real_joules: dict[str, float] = {}
-        self._real_at: float | None = None
         self._unkept: set[str] = set()
+        self._untold: deque[Measured] = deque()  # what did not fit into one turn
 
     @property
     def next_at(self) -> float:
-        return self._next_at
+        return 0.0 if self._untold else self._next_at
 
     def attach(self, attempt: str, folder: Path, nodes: dict[str, int], cpus: float, cap: float) -> None:
         """An attempt begins: its emulated GPUs are busy from now on."""
@@ -58,35 +57,33 @@ class Meters:
     def attach_real(self, attempt: str, folder: Path, shares: dict[str, float]) -> None:
         """An attempt begins on nodes with real meters; `shares` is its part of each node's GPUs."""
         self._folders[attempt] = folder
-        self._real_shares[attempt] = shares
-        self._real_joules[attempt] = 0.0
+        self._energy.attach(attempt, shares)
 
     def detach(self, attempt: str) -> float:
         """An attempt is over; returns the joules it used."""
         if self._folders.pop(attempt, None) is None:
             return 0.0
         self._unkept.discard(attempt)
-        if self._real_shares.pop(attempt, None) is not None:
-            return self._real_joules.pop(attempt)
+        if attempt in self._energy:
+            return self._energy.detach(attempt)
         self._duties.pop(attempt, None)
         self.emulated.release(attempt)
         return self.emulated.energy_joules(attempt)
 
     def observe_cpu(self, attempt: str, cpu_seconds: float, at: float) -> None:
         """What an attempt's processes have used drives its emulated GPUs, where it has some."""
-        if attempt in self._folders and attempt not in self._real_shares:
+        if attempt in self._folders and attempt not in self._energy:
             self.emulated.observe_cpu(attempt, cpu_seconds, at)
 
     def read(self, at: float) -> list[Measured | Noticed]:
         """What changed since the last second; also lets heat and caps slow the real processes."""
         self.emulated.advance(at)
         self._pace()
-        events: list[Measured | Noticed] = self._faults()
+        events: list[Measured | Noticed] = [*self._faults(), *self._listen(at)]
         if at < self._next_at:
             return events
         self._next_at = at + _PERIOD_SECONDS
-        found = [*self.emulated.readings(at), *self._read_real(at, events)]
-        moved = [reading for reading in found if self._moved(reading)]
+        moved = [reading for reading in self.emulated.readings(at) if self._moved(reading)]
         by_source: dict[str, list[tuple[str, str, float]]] = {}
         for reading in moved:
             by_source.setdefault(reading.source, []).append(
@@ -98,42 +95,29 @@ class Meters:
             events += self._keep(attempt, folder, at)
         return events
 
-    def _read_real(self, at: float, events: list[Measured | Noticed]) -> list[Reading]:
-        """A meter that was never there is an error; one that falls silent only leaves its readings to age."""
-        if self._real is None:
-            return []
-        try:
-            found = list(self._real(at))
-        except UnavailableError as error:
-            if self._real_works is None:
-                raise
-            if self._real_works:
-                say = f"{error.message}; what it said last counts until it is too old"
-                events.append(Noticed(at=at, subject="meters", say=say))
-            self._real_works = False
-            return []
-        self._real_works = True
-        self._count_real(found, at)
-        return found
+    def close(self) -> None:
+        """Ask real meters no more."""
+        self._listeners.close()
 
-    def _count_real(self, found: list[Reading], at: float) -> None:
-        """GPU watts over the time since the last reading, to each attempt by its part of the node."""
-        seconds = 0.0 if self._real_at is None else at - self._real_at
-        self._real_at = at
-        watts: dict[str, float] = {}
-        for reading in found:
-            if reading.quantity == "gpu_watts":
-                node = reading.subject.rsplit("/gpu", 1)[0]
-                watts[node] = watts.get(node, 0.0) + reading.value
-        for attempt, shares in self._real_shares.items():
-            drawn = sum(share * watts.get(node, 0.0) for node, share in shares.items())
-            self._real_joules[attempt] += drawn * seconds
+    def _listen(self, at: float) -> Iterator[Measured | Noticed]:
+        """What has arrived of real meters; one that falls silent leaves its readings to age."""
+        for batch in self._listeners.take():
+            for remark in batch.remarks:
+                yield Noticed(at=at, source=batch.kind, subject=remark.subject, say=remark.say)
+            self._energy.count(batch.readings or ())
+            self._untold.extend(self._changes.tell(batch))
+        left = _MOST_READINGS
+        while self._untold and left > 0:
+            event = self._untold.popleft()
+            left -= len(event.readings)
+            yield event
 
     def _keep(self, attempt: str, folder: Path, at: float) -> list[Noticed]:
         """A script may remove its folder, and a disk may be full: that costs the count, not the run."""
         try:
-            joules = self._real_joules.get(attempt)
-            write_meter(folder, self.emulated.energy_joules(attempt) if joules is None else joules)
+            is_real = attempt in self._energy
+            joules = self._energy.joules(attempt) if is_real else self.emulated.energy_joules(attempt)
+            write_meter(folder, joules)
         except OSError as error:
             if attempt not in self._unkept:
                 self._unkept.add(attempt)
@@ -142,7 +126,7 @@ class Meters:
         return []
 
     def _pace(self) -> None:
-        for attempt in self._folders.keys() - self._real_shares.keys():
+        for attempt in [one for one in self._folders if one not in self._energy]:
             duty = max(0.05, self.emulated.speed(attempt))
             if abs(duty - self._duties.get(attempt, 1.0)) >= _LEAST_DUTY_CHANGE:
                 self._engine.throttle(attempt, duty)

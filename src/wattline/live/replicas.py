@@ -16,6 +16,7 @@ from wattline.checkpoint import (
     LocalStore,
     PacedStore,
     Rate,
+    StorageError,
     Store,
     coverage,
     list_checkpoints,
@@ -23,9 +24,12 @@ from wattline.checkpoint import (
 )
 from wattline.checkpoint.retention import prune_after_saving
 from wattline.live.home import Home
-from wattline.state import Job, Noticed
+from wattline.state import CheckpointCopied, Job, Noticed
 from wattline.units import format_bytes
 
+_AGAIN_SECONDS = 5.0
+StoreOf = Callable[[str, str, str], Store]
+"""Where the checkpoints of a phase lie at a site: by site, run and phase."""
 RateTo = Callable[[str, str], float | None]
 """Bytes per second from one site to another now: 0 where the link carries nothing, None without a link."""
 
@@ -39,16 +43,18 @@ class _Way:
     phase: str
     origin: str
     target: str
+    attempt: int = 0  # that saved them
 
 
 class Replicas:
     """What is on its way. `saved` and `poll` are called by the loop's thread alone."""
 
-    def __init__(self, home: Home, rate_to: RateTo) -> None:
-        self._home, self._rate_to = home, rate_to
+    def __init__(self, store_of: StoreOf, rate_to: RateTo) -> None:
+        self._store_of, self._rate_to = store_of, rate_to
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="wattline-replicas")
         self._wanted: dict[_Way, None] = {}  # in the order in which they were asked for
-        self._going: tuple[_Way, Rate | None, Future[None]] | None = None
+        self._going: tuple[_Way, Rate | None, Future[int]] | None = None
+        self._again: dict[_Way, float] = {}  # what could not go, and when it is tried once more
         self._behind: dict[_Way, str] = {}  # why something has not arrived
 
     def saved(self, job: Job, site: str) -> None:
@@ -56,16 +62,16 @@ class Replicas:
         request = job.request
         for target in request.replicate_to:
             if target != site:
-                self._wanted[_Way(job.id, request.run, request.phase, site, target)] = None
+                self._wanted[_Way(job.id, request.run, request.phase, site, target, job.attempt)] = None
 
     def is_busy(self, jobs: tuple[str, ...]) -> bool:
         """Whether something of these jobs is on its way, or will be as soon as it is its turn."""
         going = [self._going[0]] if self._going is not None else []
         return any(way.job in jobs and self._can_go(way) for way in (*going, *self._wanted))
 
-    def poll(self, at: float) -> list[Noticed]:
+    def poll(self, at: float) -> list[Noticed | CheckpointCopied]:
         """Go on with the next; what there is to tell."""
-        told: list[Noticed] = []
+        told: list[Noticed | CheckpointCopied] = []
         if self._going is not None:
             way, rate, future = self._going
             allowed = self._rate_to(way.origin, way.target)
@@ -75,6 +81,10 @@ class Replicas:
                 return told
             self._going = None
             told += self._tell(way, future, at)
+        for way, due_at in list(self._again.items()):
+            if at >= due_at:
+                del self._again[way]
+                self._wanted[way] = None
         for way in list(self._wanted):
             if self._can_go(way):
                 del self._wanted[way]
@@ -94,36 +104,46 @@ class Replicas:
     def _begin(self, way: _Way) -> None:
         allowed = self._rate_to(way.origin, way.target)
         rate = None if allowed is None else Rate(allowed)
-        source, target = _stores(self._home, way)
-        paced = target if rate is None else PacedStore(target, rate)
-        self._going = (way, rate, self._worker.submit(_bring, source, paced))
+        self._going = (way, rate, self._worker.submit(_go, self._store_of, way, rate))
 
-    def _tell(self, way: _Way, future: Future[None], at: float) -> list[Noticed]:
+    def _tell(self, way: _Way, future: Future[int], at: float) -> list[Noticed | CheckpointCopied]:
         error = future.exception()
         if error is not None:
             say = error.message if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error}"
-            return self._tell_behind(way, say, at)
+            if isinstance(error, StorageError):  # the far end was not there
+                self._again[way] = at + _AGAIN_SECONDS
+            return [*self._tell_behind(way, say, at)]
+        copied = CheckpointCopied(
+            at=at, job=way.job, attempt=way.attempt, step=future.result(), site=way.target
+        )
         if self._behind.pop(way, None) is None:
-            return []
-        return [_noticed(way, f"all its checkpoints are at {way.target} now", at)]
+            return [copied]
+        return [copied, _noticed(way, f"all its checkpoints are at {way.target} now", at)]
 
     def _tell_behind(self, way: _Way, why: str, at: float) -> list[Noticed]:
         if self._behind.get(way) == why:
             return []
         self._behind[way] = why
         try:
-            missing = format_bytes(coverage(*_stores(self._home, way)).missing_bytes)
+            missing = format_bytes(coverage(*_stores(self._store_of, way)).missing_bytes)
         except CheckpointError:
             missing = "its checkpoints"
         return [_noticed(way, f"{missing} are not at {way.target}: {why}", at)]
 
 
-def _bring(source: Store, target: Store) -> None:
-    """All that the other store lacks; it then keeps as many as the first does."""
+def _go(store_of: StoreOf, way: _Way, rate: Rate | None) -> int:
+    """Not in the loop's thread: a site that cannot be reached takes its time to say so."""
+    source, target = _stores(store_of, way)
+    return _bring(source, target if rate is None else PacedStore(target, rate))
+
+
+def _bring(source: Store, target: Store) -> int:
+    """All that the other store lacks; it then keeps as many as the first does. The step of its newest."""
     copied = replicate(source, target)
     if copied:
         newest = list_checkpoints(source)
         prune_after_saving(target, copied[0].name, keep=max(1, len(newest)))
+    return max((entry.step for entry in list_checkpoints(target)), default=0)
 
 
 def find_lacking(home: Home, job: Job) -> str:
@@ -135,7 +155,7 @@ def find_lacking(home: Home, job: Job) -> str:
         if target == job.saved.site:
             continue
         try:
-            found = coverage(*_stores(home, way))
+            found = coverage(*_stores(local_stores(home), way))
         except CheckpointError as error:
             return f"{target} cannot be looked at: {error.message}"
         if not found.is_full:
@@ -144,9 +164,13 @@ def find_lacking(home: Home, job: Job) -> str:
     return ""
 
 
-def _stores(home: Home, way: _Way) -> tuple[LocalStore, LocalStore]:
-    origin, target = (home.checkpoints(site, way.run, way.phase) for site in (way.origin, way.target))
-    return LocalStore(origin), LocalStore(target)
+def local_stores(home: Home) -> StoreOf:
+    """Every site's checkpoints in folders of this home."""
+    return lambda site, run, phase: LocalStore(home.checkpoints(site, run, phase))
+
+
+def _stores(store_of: StoreOf, way: _Way) -> tuple[Store, Store]:
+    return store_of(way.origin, way.run, way.phase), store_of(way.target, way.run, way.phase)
 
 
 def _noticed(way: _Way, say: str, at: float) -> Noticed:

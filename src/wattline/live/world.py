@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 from wattline import engines
 from wattline.actuators import Actuator
@@ -12,14 +13,16 @@ from wattline.engines import Engine, Launch
 from wattline.errors import WattlineError
 from wattline.facility import TrafficClass
 from wattline.live.attempts import Attempts
+from wattline.live.capping import Capping
 from wattline.live.clouds import CloudFiles
 from wattline.live.home import Home
 from wattline.live.launching import attempt_name, prepare
 from wattline.live.meters import Meters
 from wattline.live.pricing import price_save_seconds
-from wattline.live.replicas import Replicas
+from wattline.live.replicas import Replicas, StoreOf, local_stores
 from wattline.live.running import Goods
 from wattline.live.sleepers import Sleepers
+from wattline.live.sweeping import Sweeper
 from wattline.state import (
     BEGINNINGS,
     Acknowledged,
@@ -30,9 +33,16 @@ from wattline.state import (
     CheckpointSaved,
     Ending,
     Event,
+    Job,
+    Measured,
+    Noticed,
     State,
 )
+from wattline.state.claim import peak_watts_at
+from wattline.state.measuring import OTHERS_GPUS
 
+# What counts of a node that nothing was said of.
+_UNSAID = {"node_up": (1.0, 0.0), OTHERS_GPUS: (0.0, 0.0)}
 _LONGEST_SLEEP_SECONDS = 1.0
 _SHORTEST_SLEEP_SECONDS = 0.005
 _BUSY_SLEEP_SECONDS = 0.05  # while files are being laid out or gathered in the background
@@ -51,11 +61,12 @@ class LiveWorld:
         meters: Meters,
         goods: Goods,
         requests: Callable[[], Sequence[Event]],
+        stores: StoreOf | None = None,
     ) -> None:
         self._home = home
         self._state = state
         self._engine = engine
-        self._actuator = actuator
+        self._capping = Capping(actuator)
         self._meters = meters
         self._goods = goods
         self._requests = requests
@@ -68,8 +79,11 @@ class LiveWorld:
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="wattline-files")
         self._preparing: dict[str, tuple[Action, Future[Launch]]] = {}
         self._gathering: list[tuple[str, Future[Event]]] = []
-        self._replicas = Replicas(home, self._checkpoint_rate)
+        self.cut_seconds = 0.0  # how long what runs here would go on after a cut
+        self._stores = stores or local_stores(home)
+        self._replicas = Replicas(self._stores, self._checkpoint_rate)
         self._sleepers = Sleepers(state, meters.emulated)
+        self._sweeper = Sweeper(engine, home.root)
 
     def now(self) -> float:
         return time.monotonic() + self._offset
@@ -82,14 +96,18 @@ class LiveWorld:
         self._start_prepared(now)
         for event in self._engine.poll():
             if isinstance(event, engines.Ended):
+                self._capping.end(event.attempt)
                 ended = self._attempts.end(event.attempt, event.result, now)
                 self._gathering.append((event.attempt, self._workers.submit(ended)))
             else:
                 found += self._attempts.tell(event, now)
         found += self._gathered(now)
+        found += self._seen_nodes(now)
         found += self._meters.read(now)
+        found += self._capping.poll(now)
         found += self._sleepers.poll(now)
         found += self._clouds.poll(now)
+        found += self._sweeper.poll(self._held, now)
         found += self._queue
         self._queue.clear()
         for told in found:
@@ -112,13 +130,15 @@ class LiveWorld:
             self._queue += self._sleepers.turn(action, self.now())
             return
         if action.kind in BEGINNINGS:
+            if attempt_name(action.job, action.attempt) in self._attempts.names:
+                return  # begun by an earlier process, and taken over: its files are in use
             self._preparing[action.id] = (action, self._workers.submit(self._prepare, action))
             return
         attempt = attempt_name(action.job, action.attempt)
         try:
             if action.kind is ActionKind.CAP_POWER:
-                self._actuator.set_power_cap(attempt, action.fraction)
-                self._answer(action)
+                self._capping.cap(action, attempt)
+                self._queue += self._capping.poll(self.now())
             elif action.kind is ActionKind.SHRINK_BATCH:
                 self._engine.shrink(attempt, action.fraction)
                 self._answer(action)
@@ -135,35 +155,57 @@ class LiveWorld:
         if at is not None:
             wake_at = min(wake_at, at)
         wake_at = min(wake_at, self._sleepers.next_at)
-        if self._preparing or self._gathering:
+        if self._preparing or self._gathering or self._capping.is_busy:
             wake_at = min(wake_at, now + _BUSY_SLEEP_SECONDS)
         self._engine.wait(0.0 if self._queue else max(_SHORTEST_SLEEP_SECONDS, wake_at - now))
 
     def recover(self) -> list[Event]:
-        """After a crash: make sure that nothing of earlier attempts runs, and say how each ended."""
+        """After a crash: say how earlier attempts ended; those that outlive who started them go on under this
+        process. What the agents of other sites run is theirs.
+        """
         for job in self._state.jobs.values():  # what was on its way to another site goes on
             run = self._state.runs.get(job.request.run)
-            if job.saved is not None and run is not None and run.ended_at is None:
+            is_here = job.saved is not None and job.saved.site not in self._state.sites
+            if job.saved is not None and is_here and run is not None and run.ended_at is None:
                 self._replicas.saved(job, job.saved.site)
-        jobs = [self._state.jobs[job_id] for job_id in self._state.holding]
-        folders = {
-            job.id: self._home.attempt(job.request.run, job.request.phase, job.attempt) for job in jobs
-        }
+        holding = [self._state.jobs[job_id] for job_id in self._state.holding]
+        jobs = [job for job in holding if job.place is None or job.place.site not in self._state.sites]
+        folders = {job.id: self._folder(job) for job in jobs}
         results = self._engine.recover(folders.values())
         now = self.now()
-        ends = [
-            self._attempts.end(
-                attempt_name(job.id, job.attempt), results[folders[job.id]], now, recovered=True
-            )
-            for job in jobs
-        ]
-        return [gather() for gather in ends]
+        ends = []
+        for job in jobs:
+            result = results.get(folders[job.id])
+            if result is None:  # it runs on, where attempts outlive who started them
+                self._attempts.adopt(job, folders[job.id])
+            else:
+                name = attempt_name(job.id, job.attempt)
+                ends.append(self._attempts.end(name, result, now, recovered=True))
+        return [*(gather() for gather in ends), *self._sweeper.look_now(self._held(), self.now())]
+
+    def _held(self) -> list[Path]:
+        """The folders of all attempts that the journal holds."""
+        return [self._folder(self._state.jobs[job_id]) for job_id in self._state.holding]
+
+    def _folder(self, job: Job) -> Path:
+        return self._home.attempt(job.request.run, job.request.phase, job.attempt)
+
+    def stop_all(self) -> None:
+        """For attempts that outlive who started them: they end by themselves, also when nobody looks on."""
+        for attempt in self._attempts.names:
+            try:
+                self._engine.stop(attempt)
+            except (WattlineError, OSError) as error:
+                self._queue.append(Noticed(at=self.now(), subject=attempt, say=_say(error)))
 
     def close(self) -> None:
-        """End everything that was started here; `recover` then says how each ended."""
+        """Let go of everything, and end what cannot live without; `recover` then says how each ended."""
         self._preparing.clear()
         self._replicas.close()
+        self._sweeper.close()
+        self._meters.close()
         self._engine.close()
+        self._capping.close()  # limits are put back once nobody draws on them
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._gathering = [(attempt, future) for attempt, future in self._gathering if not future.cancelled()]
 
@@ -177,7 +219,14 @@ class LiveWorld:
         rate = self._checkpoint_rate(action.from_site, action.place.site)
         source = self._goods.source(run.documents)
         price = price_save_seconds(job, action.place, self._state.plant)
-        return prepare(self._home, self._goods, source, job, action, inputs, rate, price)
+        watts = peak_watts_at(job.request, action.place, self._state.plant, action.fraction)
+        return prepare(
+            *(self._home, self._goods, source, job, action, inputs, rate, price),
+            peak_watts=watts,
+            actor=run.actor,
+            store_of=self._stores,
+            cut_seconds=self.cut_seconds,
+        )
 
     def _checkpoint_rate(self, origin: str, target: str) -> float | None:
         """What the link between two sites gives to checkpoints now, faults included, in bytes per second."""
@@ -195,11 +244,29 @@ class LiveWorld:
                 continue
             launch = future.result()
             try:
-                self._engine.start(launch)
+                self._launch(launch)
             except (WattlineError, OSError) as error:
                 self._queue.append(ActionFailed(at=now, action=action.id, say=_say(error)))
                 continue
             self._attempts.begin(action, launch)
+            assert action.place is not None
+            self._capping.begin(launch.attempt, dict(action.place.nodes), action.fraction)
+
+    def _launch(self, launch: Launch) -> None:
+        """It lives as long as this process."""
+        self._engine.start(launch)
+
+    def _seen_nodes(self, now: float) -> list[Event]:
+        """What the engine sees of its nodes, where that has changed: are they up, and who else is there?"""
+        readings: list[tuple[str, str, float | None]] = []
+        for seen in self._engine.nodes():
+            found = {"node_up": float(seen.is_up), OTHERS_GPUS: float(seen.others_gpus)}
+            readings += [
+                (seen.node, quantity, value)
+                for quantity, value in found.items()
+                if self._state.readings.get((seen.node, quantity), _UNSAID[quantity])[0] != value
+            ]
+        return [Measured(at=now, source=self._engine.name, readings=tuple(readings))] if readings else []
 
     def _gathered(self, now: float) -> list[Event]:
         """Ends of attempts whose results are kept by now; one that could not be gathered has failed."""

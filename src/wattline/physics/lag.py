@@ -14,15 +14,21 @@ def predict_followed(seconds: float, time_constant_seconds: float) -> float:
 
 
 def predict_cascaded(seconds: float, first_seconds: float, second_seconds: float) -> float:
-    """The part of a step that the second of two first-order lags in a row has come after so long.
+    """The part of a step that the second of two first-order lags in a row has come after so long."""
+    return predict_chased(seconds, first_seconds, second_seconds)[1]
+
+
+def predict_chased(seconds: float, first_seconds: float, second_seconds: float) -> tuple[float, float]:
+    """Of the second of two lags in a row: what it follows of a step of its own, and of the first's step.
 
     The textbook form divides by the difference of the time constants; written with expm1 of the smaller
     exponent it stays exact where they are equal and never overflows.
     """
     first, second = seconds / first_seconds, seconds / second_seconds
-    apart = abs(second - first)
+    apart, nearer = (second - first, first) if first <= second else (first - second, second)
     ratio = -expm1(-apart) / apart if apart else 1.0
-    return -expm1(-second) - second * exp(-min(first, second)) * ratio
+    followed = -expm1(-second)
+    return followed, followed - second * exp(-nearer) * ratio
 
 
 def predict_turn_seconds(pull: float, gap: float, first_seconds: float, second_seconds: float) -> float:

@@ -15,8 +15,8 @@ from functools import partial
 import msgspec
 
 from wattline.policy.decision import decide
-from wattline.policy.judging import empty_facility
-from wattline.policy.placement import choose_place
+from wattline.policy.placing.judging import empty_facility
+from wattline.policy.placing.placement import choose_place
 from wattline.spec.policy import Policy
 from wattline.state import HOLDING, Action, Decision, Flight, Job, JobRequest, Plant, State
 from wattline.state.partial import PartialSnapshot

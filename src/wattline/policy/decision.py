@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from wattline.policy.admission import admit
-from wattline.policy.appetite import LATE_SECONDS
-from wattline.policy.attention import next_unread_at
-from wattline.policy.bursting import NOTHING_BURST, burst_cheaper, burst_late
-from wattline.policy.enforcing import NOTHING_ENFORCED, enforce
-from wattline.policy.ladder import respond
+from wattline.policy.admitting.admission import admit
+from wattline.policy.admitting.enforcing import NOTHING_ENFORCED, enforce
+from wattline.policy.admitting.recall import recall
+from wattline.policy.explaining.saturation import bound_queues
+from wattline.policy.giving_way.attention import next_unread_at
+from wattline.policy.giving_way.ladder import choose_elsewhere, respond
+from wattline.policy.giving_way.reclaiming import NOTHING_LEFT, leave_reclaimed
 from wattline.policy.naming import next_action
-from wattline.policy.recall import recall
-from wattline.policy.reclaiming import NOTHING_LEFT, leave_reclaimed
-from wattline.policy.resizing import NOTHING_RESIZED, resize
-from wattline.policy.saturation import bound_queues
-from wattline.policy.scaling import NOTHING_SCALED, answer_seconds, scale
-from wattline.policy.sharing_power import NOTHING_SHARED, share_power
-from wattline.policy.shifting import NOTHING_SHIFTED, shift_hours
-from wattline.policy.staggering import stagger_of
+from wattline.policy.placing.waiting import Ends
+from wattline.policy.scaling.bursting import NOTHING_BURST, burst_cheaper, burst_late
+from wattline.policy.scaling.resizing import NOTHING_RESIZED, resize
+from wattline.policy.scaling.scaling import NOTHING_SCALED, answer_seconds, scale
+from wattline.policy.shifting.shifting import NOTHING_SHIFTED, shift_hours
+from wattline.policy.watts.appetite import LATE_SECONDS
+from wattline.policy.watts.sharing_power import NOTHING_SHARED, share_power
+from wattline.policy.watts.staggering import stagger_of
+from wattline.spec.ladder import Rung, RungKind
 from wattline.spec.policy import Policy
-from wattline.state import Action, ActionKind, Decision, JobState, Snapshot, Verdict
+from wattline.state import MIGRATE, Action, ActionKind, Decision, JobState, Snapshot, Verdict
 
 _MOST_TRIES = 3
 
@@ -79,20 +81,29 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     if policy.scaling is not None:
         told = (*recalled.verdicts, *admission.verdicts)
         scaled = scale(draft, policy, (*recalled.actions, *admission.actions), told, shifted.shift)
+    if draft.is_anybody_waiting:
+        Ends.of(draft).keep_up(draft)  # whoever asks why it waits need not put them in order
     draft.derived = None  # it refers to the draft: together they would wait for the collector
     stages: tuple[_Stage, ...] = (left, enforced, response, shared, shifted, recalled)
     stages += (cheaper, admission, late, resized, scaled)
-    looks = [*deadlines, *refused.values(), *[look for stage in stages for look in stage.looks]]
+    actions, looks = [*heeded, *repeated], [*deadlines, *refused.values()]
+    verdicts: list[Verdict] = []
+    for stage in stages:  # most of them have nothing to say, most of the time
+        if stage.actions:
+            actions += stage.actions
+        if stage.verdicts:
+            verdicts += stage.verdicts
+        if stage.looks:
+            looks += stage.looks
     if stagger is not None:
         looks += stagger.looks
     if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
-    actions = (*heeded, *repeated, *[action for stage in stages for action in stage.actions])
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
         at=snapshot.at,
-        actions=actions,
-        verdicts=tuple([verdict for stage in stages for verdict in stage.verdicts]),
+        actions=tuple(actions),
+        verdicts=tuple(verdicts),
         stuck=tuple(admission.stuck),
         reservations=(*admission.reservations, *resized.reservations),
         given_up=tuple(admission.given_up),
@@ -113,9 +124,9 @@ def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float
     """
     actions: list[Action] = []
     refused: dict[str, float] = {}
-    for job_id in sorted(
-        {job_id for job_id in (*draft.restless, *draft.changed) if draft.jobs[job_id].asked}
-    ):
+    jobs = draft.jobs
+    asked = [job_id for job_id in (*draft.restless, *draft.changed) if jobs[job_id].asked]
+    for job_id in sorted(set(asked)) if asked else ():
         job = draft.job(job_id)
         if job.state is not JobState.RUNNING:
             continue
@@ -124,9 +135,17 @@ def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float
         if job.since != job.started_at and draft.at < again_at:
             refused[job_id] = again_at
             continue
-        pausing = job.asked == "pause" and job.request.checkpoints
+        place = None
+        if job.asked.startswith(MIGRATE):
+            to = job.asked.removeprefix(f"{MIGRATE} to ") if job.asked != MIGRATE else "any"
+            choice = choose_elsewhere(draft, policy, job, Rung(kind=RungKind.MIGRATE, to=to))
+            if choice is None:  # it runs on where it is until another site takes it
+                refused[job_id] = draft.at + policy.thresholds.settle
+                continue
+            place = choice.place
+        pausing = place is not None or (job.asked == "pause" and job.request.checkpoints)
         kind = ActionKind.PAUSE if pausing else ActionKind.STOP
-        action = next_action(job, kind, because=f"asked to {job.asked}")
+        action = next_action(job, kind, because=f"asked to {job.asked}", returns_to=place)
         draft.issue(action)
         actions.append(action)
     return actions, refused
@@ -148,6 +167,8 @@ def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float
                 actions.append(flight.action)
             continue
         job = draft.job(flight.action.job)
+        if draft.agent_of(job) is not None:
+            continue  # its agent fetches what it has not answered, and asks again itself
         # A stop that failed has just been answered: give it as long before the next.
         deadline = max(flight.issued_at, job.since) + policy.thresholds.acknowledge_within
         stopping = flight.action.kind is ActionKind.STOP

@@ -140,6 +140,7 @@ def build_cloud_site(name: str, document: CloudSiteDocument, device: Device) -> 
         grams_co2_per_kwh=carbon.intensity if carbon is not None else 0.0,
         pue=1.0,
         telemetry="none",
+        caps_power=False,
         engine="local",
         carbon_series=(carbon.series or "") if carbon is not None else "",
         cloud=Cloud(

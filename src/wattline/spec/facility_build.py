@@ -15,6 +15,8 @@ from wattline.facility import (
     Rack,
     Site,
     Sleep,
+    Slurm,
+    Slurmrestd,
     Storage,
     Supply,
     TrafficClass,
@@ -26,10 +28,12 @@ from wattline.spec.site import (
     FeedDocument,
     LinkDocument,
     LoopDocument,
+    NodesDocument,
     PduDocument,
     RackDocument,
     SiteDocument,
 )
+from wattline.spec.slurm import SlurmDocument, SlurmrestdDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +102,44 @@ def _site(name: str, site: SiteDocument, devices: Mapping[str, Device]) -> Site:
         carbon_zone=site.carbon.zone,
         grams_co2_per_kwh=site.carbon.intensity,
         pue=_usual_pue(site) if site.pue is None else site.pue,
-        telemetry=site.telemetry.source,
+        telemetry=site.telemetry[0].source,
         engine=site.engine,
-        thermal_time_scale=site.telemetry.time_scale,
+        thermal_time_scale=site.telemetry[0].time_scale,
         price_series=site.tariff.series or "",
         carbon_series=site.carbon.series or "",
         weather_series=site.weather.series if site.weather else "",
         sleep=None if site.sleep is None else Sleep(wake_seconds=site.sleep.wake, asleep=site.sleep.asleep),
         starts=site.starts.starts,
         outlook_file=site.outlook.file if site.outlook else "",
+        sources=tuple([one.build(name) for one in site.telemetry if one.source not in ("emulated", "none")]),
+        power_caps=None if site.power_caps is None else site.power_caps.build(name),
+        caps_power=site.is_emulated or site.power_caps is not None,
+        slurm=_slurm(site.slurm),
+        agent=site.agent,
+    )
+
+
+def _slurm(document: SlurmDocument) -> Slurm:
+    return Slurm(
+        partition=document.partition or "",
+        account=document.account or "",
+        user=document.user or "",
+        power_license=document.power_license or "",
+        watts_per_license=document.watts_per_license,
+        python=document.python or "",
+        sbatch=document.sbatch,
+        rest=None if document.rest is None else _slurmrestd(document.rest),
+    )
+
+
+def _slurmrestd(document: SlurmrestdDocument) -> Slurmrestd:
+    return Slurmrestd(
+        url=document.url or "",
+        socket=document.socket or "",
+        user=document.user or "",
+        token_file=document.token_file or "",
+        timeout_seconds=document.timeout,
+        job=tuple(document.job.items()),
     )
 
 
@@ -146,7 +179,7 @@ def _loop(site: str, name: str, document: LoopDocument) -> Loop:
 
 
 def _rack(site: str, name: str, document: RackDocument, devices: Mapping[str, Device]) -> Rack:
-    machines = [group for group in document.nodes for _ in range(group.count)]
+    machines = [(group, host) for group in document.nodes for host in _hosts(group)]
     return Rack(
         name=f"{site}/{name}",
         row=f"{site}/{document.row}",
@@ -164,10 +197,16 @@ def _rack(site: str, name: str, document: RackDocument, devices: Mapping[str, De
                 cpus=group.cpus,
                 other_watts=group.other,
                 tier=group.tier,
+                host=host,
             )
-            for number, group in enumerate(machines, start=1)
+            for number, (group, host) in enumerate(machines, start=1)
         ),
     )
+
+
+def _hosts(group: NodesDocument) -> tuple[str, ...]:
+    named = tuple(host for written in group.hosts for host in names_in(written))
+    return named or ("",) * group.count
 
 
 def _link(document: LinkDocument) -> Link:

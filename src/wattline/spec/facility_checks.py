@@ -40,6 +40,8 @@ def flaws_of(
         at = ("sites", name)
         yield from _repeated_names(site, at)
         yield from _dangling_names(site, at, devices)
+        yield from _unmetered_names(site, at)
+        yield from _repeated_hosts(site, at)
     yield from _wrong_links(links, linked)
 
 
@@ -77,6 +79,21 @@ def _unknown(at: Path, what: str, name: str, known: Collection[str]) -> Flaw:
     )
 
 
+def _repeated_hosts(site: SiteDocument, at: Path) -> Iterator[Flaw]:
+    """A host is one machine: a range of racks cannot share the hosts that are written once."""
+    seen: set[str] = set()
+    for written, rack in site.racks.items():
+        for position, group in enumerate(rack.nodes):
+            hosts = [host for _ in names_in(written) for each in group.hosts for host in names_in(each)]
+            twice = next((host for host in hosts if host in seen or hosts.count(host) > 1), None)
+            seen.update(hosts)
+            if twice is not None:
+                message = "a host stands for one node; write racks one by one where they name hosts"
+                yield Flaw(
+                    at=(*at, "racks", written, "nodes", position, "hosts"), message=message, value=twice
+                )
+
+
 def _repeated_names(site: SiteDocument, at: Path) -> Iterator[Flaw]:
     """Within a site one name is one thing, whatever its kind: faults, readings and reasons go by it."""
     taken = dict.fromkeys(site.feeds, "a feed")
@@ -112,6 +129,31 @@ def _dangling_names(site: SiteDocument, at: Path, devices: Mapping[str, Device])
         for position, group in enumerate(rack.nodes):
             if group.gpu is not None and group.gpu not in devices:
                 yield _unknown((*rack_at, "nodes", position, "gpu"), "GPU", group.gpu, devices)
+
+
+def _unmetered_names(site: SiteDocument, at: Path) -> Iterator[Flaw]:
+    """Meters and limits of things that are not there."""
+    nodes = {
+        f"{rack}-n{number}"
+        for written, document in site.racks.items()
+        for rack in names_in(written)
+        for number in range(1, sum(group.count for group in document.nodes) + 1)
+    }
+    racks = {rack for written in site.racks for rack in names_in(written)}
+    known = {*nodes, *racks, *site.feeds, *site.pdus, *site.loops}
+    for position, source in enumerate(site.telemetry):
+        for part in ("targets", "names"):
+            written_names = getattr(source, part)
+            for key, value in written_names.items():
+                written = key if part == "targets" else value
+                unknown = next((name for name in names_in(written) if name not in known), None)
+                if unknown is not None:
+                    where = (*at, "telemetry", position, part, key)
+                    yield _unknown(where, "node, rack, supply or loop", unknown, sorted(known))
+    for written in site.power_caps.targets if site.power_caps is not None else ():
+        unknown = next((name for name in names_in(written) if name not in nodes), None)
+        if unknown is not None:
+            yield _unknown((*at, "power_caps", "targets", written), "node", unknown, sorted(nodes))
 
 
 def _wrong_pair(rack: RackDocument, at: Path) -> Iterator[Flaw]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, Supply
+from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, Slurm, Slurmrestd, Supply
 from wattline.spec.cloud import write_cloud_site
+from wattline.spec.telemetry import write_power_caps, write_source
 
 
 def write_facility(facility: Facility) -> dict[str, Any]:
@@ -83,8 +84,15 @@ def _site(site: Site) -> dict[str, Any]:
             "spacing": f"{site.starts.spacing_seconds!r}s",
             "loads_at_once": site.starts.loads_at_once,
         },
-        "telemetry": {"source": site.telemetry, "time_scale": site.thermal_time_scale},
+        "telemetry": (
+            {"source": site.telemetry, "time_scale": site.thermal_time_scale}
+            if site.telemetry in ("emulated", "none")
+            else [write_source(source, prefix) for source in site.sources]
+        ),
+        "power_caps": site.power_caps and write_power_caps(site.power_caps, prefix),
         "engine": site.engine,
+        "slurm": _slurm(site.slurm),
+        "agent": site.agent,
         "sleep": site.sleep and {"wake": f"{site.sleep.wake_seconds!r}s", "asleep": site.sleep.asleep},
     }
 
@@ -121,7 +129,39 @@ def _rack(rack: Rack, prefix: str) -> dict[str, Any]:
         "redundant": rack.redundant,
         "loop": rack.loop.removeprefix(prefix),
         "switch": rack.switch.removeprefix(prefix),
-        "nodes": [{**group, "count": len(list(like))} for group, like in groupby(rack.nodes, key=_node)],
+        "nodes": [_nodes(kind[0], list(like)) for kind, like in groupby(rack.nodes, key=_kind)],
+    }
+
+
+def _kind(node: Node) -> tuple[dict[str, Any], bool]:
+    return _node(node), bool(node.host)
+
+
+def _nodes(written: dict[str, Any], like: list[Node]) -> dict[str, Any]:
+    return {**written, "count": len(like), "hosts": [node.host for node in like if node.host]}
+
+
+def _slurm(slurm: Slurm) -> dict[str, Any]:
+    return {
+        "partition": slurm.partition or None,
+        "account": slurm.account or None,
+        "user": slurm.user or None,
+        "power_license": slurm.power_license or None,
+        "watts_per_license": f"{slurm.watts_per_license!r}W",
+        "python": slurm.python or None,
+        "sbatch": list(slurm.sbatch),
+        "rest": None if slurm.rest is None else _slurmrestd(slurm.rest),
+    }
+
+
+def _slurmrestd(rest: Slurmrestd) -> dict[str, Any]:
+    return {
+        "url": rest.url or None,
+        "socket": rest.socket or None,
+        "user": rest.user or None,
+        "token_file": rest.token_file or None,
+        "timeout": f"{rest.timeout_seconds!r}s",
+        "job": dict(rest.job),
     }
 
 

@@ -26,8 +26,10 @@ from wattline.spec.quantities import (
     WattsPerMinute,
     Whole,
 )
-from wattline.spec.ranges import check_name_or_range
+from wattline.spec.ranges import check_name_or_range, names_in
+from wattline.spec.slurm import SlurmDocument
 from wattline.spec.starts import StartsDocument
+from wattline.spec.telemetry import PowerCapsDocument, Telemetry
 
 MoreWatts = Annotated[Watts, Field(gt=0)]
 SomeSeconds = Annotated[Seconds, Field(gt=0)]
@@ -42,6 +44,10 @@ def _written_number(value: object) -> object:
 
 def _one_or_many(value: object) -> object:
     return [value] if isinstance(value, dict) else value
+
+
+def _one_name_or_many(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 def _check_outlook_path(value: str) -> str:
@@ -147,11 +153,17 @@ class NodesDocument(Document):
     cpus: Annotated[Whole, Field(ge=1, le=4096)] = 32
     other: Watts
     tier: Literal["training", "inference", "development"] = "training"
+    hosts: Annotated[
+        tuple[NameOrRange, ...], BeforeValidator(_one_name_or_many), Field(max_length=10_000)
+    ] = ()
 
     @model_validator(mode="after")
     def _gpus_of_a_kind(self) -> NodesDocument:
         if (self.gpu is None) != (self.gpus == 0):
             raise ValueError("nodes with GPUs say both gpu and gpus, such as gpu: A100, gpus: 4")
+        named = sum(len(names_in(written)) for written in self.hosts)
+        if self.hosts and named != self.count:
+            raise ValueError(f"hosts names {named} machines and count says {self.count}; one name for each")
         return self
 
 
@@ -170,17 +182,6 @@ class StorageDocument(Document):
     throughput: Annotated[BytesPerSecond, Field(gt=0)]
     capacity: Annotated[Bytes, Field(gt=0)] | None = None
     price: Annotated[Usd, Field(ge=0)] | None = None
-
-
-class Telemetry(Document):
-    source: Literal["emulated", "nvml", "none"] = "emulated"
-    time_scale: Annotated[Number, Field(ge=1, le=10_000)] = 1.0
-
-    @model_validator(mode="after")
-    def _real_heat_takes_its_time(self) -> Telemetry:
-        if self.source != "emulated" and self.time_scale != 1:
-            raise ValueError("only emulated telemetry has a time_scale")
-        return self
 
 
 class SleepDocument(Document):
@@ -204,9 +205,27 @@ class SiteDocument(Document):
     racks: Annotated[dict[NameOrRange, RackDocument], Field(min_length=1, max_length=20_000)]
     storage: StorageDocument
     starts: StartsDocument = StartsDocument()
-    telemetry: Telemetry = Telemetry()
-    engine: Literal["local"] = "local"
+    telemetry: Annotated[
+        tuple[Telemetry, ...], BeforeValidator(_one_or_many), Field(min_length=1, max_length=50)
+    ] = (Telemetry(),)
+    power_caps: PowerCapsDocument | None = None  # nobody is capped, unless said; emulated GPUs always can be
+    engine: Literal["local", "slurm"] = "local"
+    slurm: SlurmDocument = SlurmDocument()
+    agent: Flag = False  # the control plane runs it itself, until an agent comes, unless said
     sleep: SleepDocument | None = None  # nodes stay awake, unless said
+
+    @model_validator(mode="after")
+    def _emulated_alone(self) -> SiteDocument:
+        alone = [one.source for one in self.telemetry if one.source in ("emulated", "none")]
+        if alone and len(self.telemetry) > 1:
+            raise ValueError(f"telemetry that is {alone[0]} stands alone: a site is real, or it is not")
+        if alone == ["emulated"] and self.power_caps is not None:
+            raise ValueError("where telemetry is emulated, so are power caps: leave power_caps out")
+        return self
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.telemetry[0].source == "emulated"
 
 
 class LinkDocument(Document):

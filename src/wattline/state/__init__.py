@@ -4,16 +4,19 @@ from wattline.state.account import Account, usage_of, week_ends_at
 from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place, Reservation
 from wattline.state.claim import Claim, claim_of, peak_watts_at, peak_watts_on
 from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
+from wattline.state.ending import Ending, Usage
 from wattline.state.event import (
     SCHEMA_VERSION,
     Acknowledged,
+    Acted,
     ActionFailed,
     Adopted,
     Asked,
     AttemptEnded,
     AttemptStarted,
+    CheckpointCopied,
+    CheckpointLost,
     CheckpointSaved,
-    Ending,
     Event,
     ExceptionAnswered,
     ExceptionAsked,
@@ -21,6 +24,7 @@ from wattline.state.event import (
     Forecasted,
     Forgotten,
     GatesJudged,
+    Handed,
     Measured,
     NodeGivenBack,
     NodeReclaimed,
@@ -33,12 +37,14 @@ from wattline.state.event import (
     Released,
     RunConcluded,
     RunSubmitted,
+    SiteAsked,
+    SiteHeard,
+    SiteStood,
     Ticked,
-    Usage,
 )
 from wattline.state.exceptions import Answer, PolicyException
 from wattline.state.heads import Group, Line, Queue
-from wattline.state.job import ENDED, HOLDING, Flight, Job, JobState, Past, Run, Saved, seconds_left
+from wattline.state.job import ENDED, HOLDING, MIGRATE, Flight, Job, JobState, Past, Run, Saved, seconds_left
 from wattline.state.plant import POWER, Plant, Resource, ResourceKind, Spot
 from wattline.state.request import (
     ONE_NODE,
@@ -52,6 +58,7 @@ from wattline.state.request import (
 )
 from wattline.state.resting import Came, NodeMode, Rest, Resting, Starts
 from wattline.state.snapshot import Snapshot, Stamp, project
+from wattline.state.standing import SiteRecord, Standing, is_reached
 from wattline.state.state import State
 from wattline.state.tables import waiting_key
 from wattline.state.verdict import Outcome, Verdict
@@ -60,11 +67,13 @@ __all__ = [
     "BEGINNINGS",
     "ENDED",
     "HOLDING",
+    "MIGRATE",
     "ONE_NODE",
     "POWER",
     "SCHEMA_VERSION",
     "Account",
     "Acknowledged",
+    "Acted",
     "Action",
     "ActionFailed",
     "ActionKind",
@@ -74,6 +83,8 @@ __all__ = [
     "AttemptEnded",
     "AttemptStarted",
     "Came",
+    "CheckpointCopied",
+    "CheckpointLost",
     "CheckpointSaved",
     "Claim",
     "Decision",
@@ -88,6 +99,7 @@ __all__ = [
     "Forgotten",
     "GatesJudged",
     "Group",
+    "Handed",
     "Job",
     "JobRequest",
     "JobState",
@@ -119,10 +131,15 @@ __all__ = [
     "RunConcluded",
     "RunSubmitted",
     "Saved",
+    "SiteAsked",
+    "SiteHeard",
+    "SiteRecord",
+    "SiteStood",
     "Snapshot",
     "SnapshotUnusableError",
     "Spot",
     "Stamp",
+    "Standing",
     "Starts",
     "State",
     "Ticked",
@@ -132,6 +149,7 @@ __all__ = [
     "compared_hours",
     "dump_state",
     "elastic_request",
+    "is_reached",
     "job_id",
     "load_state",
     "peak_watts_at",

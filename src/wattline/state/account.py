@@ -6,7 +6,7 @@ import msgspec
 
 from wattline.state.action import Place
 from wattline.state.claim import peak_watts_at
-from wattline.state.event import Usage
+from wattline.state.ending import Usage
 from wattline.state.plant import Plant
 from wattline.state.request import JobRequest
 from wattline.state.share import Share

@@ -66,7 +66,19 @@ def _take(request: JobRequest, plant: Plant, node: int, gpus: int, power_fractio
 
 
 def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: float = 1.0) -> Claim:
-    """Derived, never stored: the journal keeps places, and a claim follows from its place."""
+    """Derived, never stored: the journal keeps places, and a claim follows from its place.
+
+    Whoever starts is judged, laid over and held: the last claim is asked for again and again.
+    """
+    known = plant.last_claim
+    if known is not None and known[0] is request and known[1] is place and known[2] == power_fraction:
+        return known[3]
+    claim = _claim(request, place, plant, power_fraction)
+    plant.last_claim = (request, place, power_fraction, claim)
+    return claim
+
+
+def _claim(request: JobRequest, place: Place, plant: Plant, power_fraction: float) -> Claim:
     nodes = tuple([(plant.node_number[name], gpus) for name, gpus in place.nodes])
     millicpus = math.ceil(1000 * request.cpus)
     first = taking_of(request, plant, *nodes[0], power_fraction)
@@ -89,9 +101,9 @@ def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: fl
 
 def saving_of(request: JobRequest, site: str, plant: Plant) -> list[tuple[int, int]]:
     """What a job's checkpoints take of storage and links, wherever at a site it runs."""
-    saving = math.ceil(request.checkpoint_bits_per_second / 8)
-    if not saving:
+    if not request.checkpoint_bits_per_second:
         return []
+    saving = math.ceil(request.checkpoint_bits_per_second / 8)
     amounts = [(plant.storage_of_site[site], saving)]
     for other in request.replicate_to:
         link = plant.link_resource(site, other, TrafficClass.CHECKPOINT)

@@ -14,8 +14,9 @@ from wattline.state.event import Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import Flight, Job, JobState, Run
 from wattline.state.market import Reclaim
-from wattline.state.measuring import fold_reading
+from wattline.state.measuring import fold_reading, put_standing
 from wattline.state.resting import Came, Rest, Starts
+from wattline.state.standing import SiteRecord
 from wattline.state.state import State
 
 DUMP_VERSION = 4
@@ -55,6 +56,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     came: list[tuple[str, str, Came]] = []  # by pool
     starts: Starts = Starts()
     newcomers: list[str] = []
+    sites: list[SiteRecord] = []  # with an agent
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -100,6 +102,7 @@ def dump_state(state: State) -> bytes:
             came=[(*state.plant.pools[pool], came) for pool, came in sorted(state.resting.came.items())],
             starts=state.resting.starts,
             newcomers=list(state.newcomers),
+            sites=list(state.sites.values()),
         )
     )
 
@@ -122,6 +125,8 @@ def load_state(facility: Facility, data: bytes) -> State:
         number = state.plant.node_number.get(node)
         if number is not None and reclaim.leaves_at is not None:
             state.ledger.set_up(number, is_up=False)
+    for record in dump.sites:
+        put_standing(state, record)
     for subject, quantity, value, at in dump.readings:
         state.note_reading(subject, quantity, value, at)
     for subject, quantity, value, at in sorted(dump.readings, key=lambda reading: reading[3]):

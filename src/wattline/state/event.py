@@ -6,44 +6,15 @@ a change that breaks this raises SCHEMA_VERSION and comes with an upgrade.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
-from wattline.enums import plain_members
+from wattline.state.action import Action
+from wattline.state.ending import Ending, Usage
+from wattline.state.job import Job, Run
 from wattline.state.request import JobRequest
+from wattline.state.standing import Standing
 
-SCHEMA_VERSION = 1
-
-
-@plain_members
-class Ending(StrEnum):
-    """How an attempt ended."""
-
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"  # its own doing: exit code or signal
-    TIMED_OUT = "timed_out"
-    PAUSED = "paused"  # saved, then left
-    STOPPED = "stopped"
-    LOST = "lost"  # the control plane or the node went away; not its own doing
-    NOT_STARTED = "not_started"
-
-
-class Usage(msgspec.Struct, frozen=True):
-    """What was used, in the units quotas are written in."""
-
-    gpu_hours: float = 0.0
-    usd: float = 0.0
-    kwh: float = 0.0
-    kg_co2e: float = 0.0
-
-    def plus(self, other: Usage) -> Usage:
-        return Usage(
-            self.gpu_hours + other.gpu_hours,
-            self.usd + other.usd,
-            self.kwh + other.kwh,
-            self.kg_co2e + other.kg_co2e,
-        )
+SCHEMA_VERSION = 2
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, tag_field="event"):
@@ -158,7 +129,8 @@ class Asked(Happening, frozen=True, kw_only=True):
     """A person's word about a job; it wins over the policy."""
 
     job: str
-    want: str  # pause | resume | cancel
+    want: str  # pause | resume | cancel | burst | migrate
+    to: str = ""  # a site, for migrate; empty: any other
 
 
 class GatesJudged(Happening, frozen=True, kw_only=True):
@@ -278,6 +250,60 @@ class NodeGivenBack(Happening, frozen=True, kw_only=True):
     node: str
 
 
+class CheckpointCopied(Happening, frozen=True, kw_only=True):
+    """A checkpoint is complete at a second site too: from there the job could go on."""
+
+    job: str
+    attempt: int
+    step: int
+    site: str
+
+
+class CheckpointLost(Happening, frozen=True, kw_only=True):
+    """What a job saved at a site cannot be had any more: it goes on from a copy, or from the start."""
+
+    job: str
+    site: str
+
+
+class SiteStood(Happening, frozen=True, kw_only=True):
+    """How the control plane and a site's agent stand to each other from here on, and why."""
+
+    site: str
+    standing: Standing
+    epoch: int  # of the site's lease
+    agent: str = ""  # who holds it; nobody where it was given up
+    say: str = ""
+
+
+class SiteAsked(Happening, frozen=True, kw_only=True):
+    """A person's word about a site that has an agent."""
+
+    site: str
+    want: str  # give_up | reviewed
+
+
+class SiteHeard(Happening, frozen=True, kw_only=True):
+    """All that a site's agent wrote down up to this number is in the journal: this record has the last."""
+
+    site: str
+    through: int
+
+
+class Acted(Happening, frozen=True, kw_only=True):
+    """What a site's agent decided by itself: its own rungs, and what a cut asked for."""
+
+    action: Action
+
+
+class Handed(Happening, frozen=True, kw_only=True):
+    """To an agent: a job that its site holds from now on, with its run and with what came before it."""
+
+    action: Action
+    jobs: tuple[Job, ...]  # the last is the one to begin
+    run: Run
+
+
 class Ticked(Happening, frozen=True, kw_only=True):
     """Time passed, and nothing else."""
 
@@ -306,5 +332,12 @@ Event = (
     | NodeWoke
     | NodeReclaimed
     | NodeGivenBack
+    | CheckpointCopied
+    | CheckpointLost
+    | SiteStood
+    | SiteAsked
+    | SiteHeard
+    | Acted
+    | Handed
     | Ticked
 )

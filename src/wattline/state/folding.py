@@ -11,9 +11,21 @@ import msgspec
 from wattline.state import event as events
 from wattline.state.account import NOTHING, Account
 from wattline.state.action import BEGINNINGS, ActionKind
-from wattline.state.event import Ending
+from wattline.state.ending import Ending, Usage
 from wattline.state.exceptions import exception_answered, exception_asked
-from wattline.state.job import ENDED, HOLDING, MOST_PAST, Flight, Job, JobState, Past, Run, Saved, lift
+from wattline.state.job import (
+    ENDED,
+    HOLDING,
+    MIGRATE,
+    MOST_PAST,
+    Flight,
+    Job,
+    JobState,
+    Past,
+    Run,
+    Saved,
+    lift,
+)
 from wattline.state.market import Reclaim
 from wattline.state.measuring import fold_reading, fold_silence, is_node_up
 from wattline.state.tables import Tables
@@ -65,7 +77,7 @@ def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
             project=event.project,
             actor=event.actor,
             submitted_at=event.at,
-            jobs=tuple(request.job for request in event.jobs),
+            jobs=tuple([request.job for request in event.jobs]),
             documents=event.documents,
             process=event.source,
         )
@@ -90,14 +102,14 @@ def _nothing(_state: Tables, _event: events.Noticed | events.Ticked) -> None:
     """Worth keeping in the journal; changes nothing here."""
 
 
-def _current(state: Tables, job_id: str, attempt: int) -> Job | None:
+def current(state: Tables, job_id: str, attempt: int) -> Job | None:
     """The job, if this is about the attempt that holds its claim now; an old epoch is not heard."""
     job = state.jobs.get(job_id)
     return job if job is not None and job.attempt == attempt and job.state in HOLDING else None
 
 
 def _attempt_started(state: Tables, event: events.AttemptStarted) -> None:
-    job = _current(state, event.job, event.attempt)
+    job = current(state, event.job, event.attempt)
     if job is None or job.started_at is not None:
         return
     _land_flights(state, job, BEGINNINGS)
@@ -118,7 +130,7 @@ def _attempt_started(state: Tables, event: events.AttemptStarted) -> None:
 
 
 def _progressed(state: Tables, event: events.Progressed) -> None:
-    job = _current(state, event.job, event.attempt)
+    job = current(state, event.job, event.attempt)
     if job is not None:
         # A loss that diverged is written as null, which is read back as None.
         loss = event.loss if event.loss is not None and math.isfinite(event.loss) else None
@@ -126,8 +138,10 @@ def _progressed(state: Tables, event: events.Progressed) -> None:
 
 
 def _checkpoint_saved(state: Tables, event: events.CheckpointSaved) -> None:
-    job = _current(state, event.job, event.attempt)
+    job = current(state, event.job, event.attempt)
     if job is not None and (job.saved is None or job.saved.at <= event.at):
+        known = job.saved
+        before = 0 if known is None else known.step if known.step < event.step else known.before
         saved = Saved(
             event.step,
             event.at,
@@ -136,12 +150,13 @@ def _checkpoint_saved(state: Tables, event: events.CheckpointSaved) -> None:
             event.size_bytes,
             event.seconds,
             event.cadence,
+            min(before, event.step),
         )
         state.put(replace(job, saved=saved))
 
 
 def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
-    job = _current(state, event.job, event.attempt)
+    job = current(state, event.job, event.attempt)
     if job is None:
         return
     ending = _ending(state, job, event.ending)
@@ -150,7 +165,7 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     say = job.say if ending is not event.ending or (ending is Ending.PAUSED and job.say) else event.say
     step = max(job.step, job.saved.step if job.saved is not None else 0)
     kept_at = job.saved.at if job.saved is not None else None
-    past = Past(job.attempt, job.place, ending, job.started_at, event.at, step, say, kept_at)
+    past = (*job.past, Past(job.attempt, job.place, ending, job.started_at, event.at, step, say, kept_at))
     follow = _AFTER[ending](job)
     is_over = follow in ENDED
     # Only a pause that its ladder asked for leaves it standing on a rung.
@@ -159,7 +174,7 @@ def _attempt_ended(state: Tables, event: events.AttemptEnded) -> None:
     job = replace(
         job,
         state=follow,
-        past=(*job.past, past)[-MOST_PAST:],
+        past=past if len(past) <= MOST_PAST else past[-MOST_PAST:],
         since=event.at,
         ended_at=event.at if is_over else job.ended_at,
         clear_since=None,
@@ -189,8 +204,10 @@ def _to_next_width(job: Job) -> Job:
 
 def _ending(state: Tables, job: Job, told: Ending) -> Ending:
     """A stop for want of an answer ends what was silent, not the job."""
+    if told is not Ending.STOPPED:
+        return told
     asked = [state.flights[action_id].action for action_id in state.flying.get(job.id, ())]
-    return Ending.LOST if told is Ending.STOPPED and any(action.lost for action in asked) else told
+    return Ending.LOST if any(action.lost for action in asked) else told
 
 
 _ASKED = {"cancel": JobState.CANCELLED, "pause": JobState.PAUSED}
@@ -212,13 +229,15 @@ _AFTER: dict[Ending, Callable[[Job], JobState]] = {
 }
 
 
-def give_back(state: Tables, job: Job, usage: events.Usage, at: float) -> None:
+def give_back(state: Tables, job: Job, usage: Usage, at: float) -> None:
     """Free all that an attempt held: claim, promise, and actions nobody will answer any more."""
-    state.ledger.release(job.id)
-    account = state.account(job.request.project)
-    promised = account.promised if job.promise == NOTHING else account.promised.plus(job.promise, -1)
-    share = account.share.plus(-job.request.gpus, at)
-    state.put_account(job.request.project, Account(account.week, account.used.plus(usage), promised, share))
+    request = job.request
+    state.ledger.release(request.job)
+    account = state.account(request.project)
+    nothing = job.promise is NOTHING or job.promise == NOTHING
+    promised = account.promised if nothing else account.promised.plus(job.promise, -1)
+    share = account.share.plus(-request.gpus, at)
+    state.put_account(request.project, Account(account.week, account.used.plus(usage), promised, share))
     if state.resting.pools and job.place is not None:
         state.note_use(job.place)
     _land_flights(state, job, _ALL_KINDS)
@@ -227,7 +246,7 @@ def give_back(state: Tables, job: Job, usage: events.Usage, at: float) -> None:
 def end_job(state: Tables, job: Job, at: float) -> None:
     """Put an ended job, and let what waits for it go on or give up."""
     state.put(job)
-    for follower in state.dependants.pop(job.id, []):
+    for follower in state.dependants.pop(job.request.job, ()):
         _unblock(state, state.jobs[follower], at)
 
 
@@ -247,7 +266,10 @@ def _unblock(state: Tables, job: Job, at: float) -> None:
 
 
 def _land_flights(state: Tables, job: Job, kinds: frozenset[ActionKind]) -> None:
-    for action_id in list(state.flying.get(job.id, ())):
+    flying = state.flying.get(job.request.job)
+    if flying is None:
+        return
+    for action_id in list(flying):
         if state.flights[action_id].action.kind in kinds:
             state.put_flight(action_id, None)
 
@@ -266,7 +288,7 @@ def _acknowledged(state: Tables, event: events.Acknowledged) -> None:
             state.put_flight(event.action, Flight(flight.action, event.at))
         return
     state.put_flight(event.action, None)
-    job = _current(state, flight.action.job, flight.action.attempt)
+    job = current(state, flight.action.job, flight.action.attempt)
     if job is None:
         return
     fraction, ramped = flight.action.fraction, bool(state.plant.ramped)
@@ -288,7 +310,7 @@ def _action_failed(state: Tables, event: events.ActionFailed) -> None:
     if flight.action.node:
         turn_failed(state, flight.action, event.at)
         return
-    job = _current(state, flight.action.job, flight.action.attempt)
+    job = current(state, flight.action.job, flight.action.attempt)
     if job is None:
         return
     if flight.action.kind in BEGINNINGS:
@@ -331,6 +353,9 @@ def _asked(state: Tables, event: events.Asked) -> None:
         state.put(replace(resumed, asked="", resumed_at=event.at))
     elif event.want == "burst":
         state.put(replace(job, request=replace(job.request, burst=True), bursts=True))
+    elif event.want == MIGRATE:
+        if job.state is JobState.RUNNING and job.request.checkpoints:
+            state.put(replace(job, asked=f"{MIGRATE} to {event.to}" if event.to else MIGRATE))
     elif event.want in _ASKED:
         state.put(replace(job, asked=event.want))
 

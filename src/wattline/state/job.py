@@ -8,7 +8,7 @@ import msgspec
 
 from wattline.enums import plain_members
 from wattline.state.action import Action, Place
-from wattline.state.event import Ending, Usage
+from wattline.state.ending import Ending, Usage
 from wattline.state.request import JobRequest
 from wattline.state.verdict import Verdict
 
@@ -31,6 +31,7 @@ class JobState(StrEnum):
 ENDED = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.REFUSED, JobState.CANCELLED})
 HOLDING = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSING, JobState.STOPPING})
 _IDLE = frozenset({JobState.BLOCKED, JobState.WAITING, JobState.PAUSED})
+MIGRATE = "migrate"  # what a person may ask of a job that runs; "migrate to SITE" where they name one
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -43,6 +44,7 @@ class Saved(msgspec.Struct, frozen=True):
     size_bytes: int = 0
     seconds: float = 0.0
     cadence: str = ""
+    before: int = 0  # the step of the one before it
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -93,7 +95,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Where it goes on once it has saved, narrower or wider than it was; None: it is not being resized.
     returns_to: Place | None = None
     yields: bool = False  # it is leaving to make way for another, and will wait in line again
-    asked: str = ""  # pause | cancel: a person's word
+    asked: str = ""  # pause | cancel | migrate | migrate to SITE: a person's word
     bursts: bool = False  # a person wants it to go to a cloud as soon as one takes it
     actions: int = 0  # how many it was given: makes each action's id its own
     usage: Usage = Usage()
@@ -101,6 +103,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ending: Ending | None = None
     say: str = ""
     outputs: str = ""
+    copies: tuple[
+        tuple[str, int], ...
+    ] = ()  # other sites that hold a checkpoint, with the step of the newest
     past: tuple[Past, ...] = ()  # earlier attempts, the last MOST_PAST of them
     verdicts: tuple[Verdict, ...] = ()  # the last that changed
 

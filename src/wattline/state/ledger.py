@@ -10,11 +10,15 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 
 from wattline.state.claim import Claim
-from wattline.state.plant import POWER, Plant, ResourceKind
+from wattline.state.plant import Plant, ResourceKind
 
 NEARLY_FULL_FRACTION = 0.8
-# Sources that meter racks, supplies and loops; elsewhere only claims are known.
-METERED_SOURCES = frozenset({"emulated"})
+# What the meter of a resource reads, where it has one.
+_DRAWN = {
+    ResourceKind.RACK: "rack_watts",
+    ResourceKind.SUPPLY: "supply_watts",
+    ResourceKind.LOOP: "loop_heat_watts",
+}
 
 
 class Ledger:
@@ -32,11 +36,14 @@ class Ledger:
         self.drawn: list[float] = [0.0] * count
         self.drawn_at: list[float | None] = [None] * count
         self.metered: list[bool] = [
-            (resource.kind in POWER or resource.kind is ResourceKind.LOOP)
-            and plant.sites[plant.site_of_resource[number]].telemetry in METERED_SOURCES
+            resource.kind in _DRAWN
+            and plant.sites[plant.site_of_resource[number]].is_metered(resource.name, _DRAWN[resource.kind])
             for number, resource in enumerate(plant.resources)
         ]
-        self.metered_site: list[bool] = [site.telemetry in METERED_SOURCES for site in plant.sites.values()]
+        self.metered_site: list[bool] = [False] * len(plant.sites)
+        for number in range(count):
+            if self.metered[number]:
+                self.metered_site[plant.site_number_of_resource[number]] = True
         self.gpus_free: list[int] = [spot.node.gpus for spot in plant.spots]
         self.millicpus_free: list[int] = [1000 * spot.node.cpus for spot in plant.spots]
         self.claims: dict[str, Claim] = {}
@@ -62,6 +69,10 @@ class Ledger:
         self.off: set[int] = set()
         self._resting: set[int] = set()
         self.saved: dict[int, int] = {}  # of what idle nodes draw, what those that sleep do not
+        # GPUs that somebody holds past Wattline, by node; what our jobs leave there; the watts they may draw.
+        self.others: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        self.others_take: dict[int, int] = {}
         self._by_free: list[list[list[int]]] = [
             [[] for _ in range(biggest + 1)] for biggest in plant.biggest_of_pool
         ]
@@ -73,7 +84,7 @@ class Ledger:
     def claimed(self) -> list[int]:
         """What jobs were promised of each resource, without what idle nodes draw."""
         return [
-            promised - resource.idle + self.saved.get(number, 0)
+            promised - resource.idle + self.saved.get(number, 0) - self.others_take.get(number, 0)
             for number, (promised, resource) in enumerate(
                 zip(self.promised, self.plant.resources, strict=True)
             )
@@ -213,6 +224,25 @@ class Ledger:
             if sign > 0:
                 self.relieve(resource)
 
+    def set_others(self, node: int, gpus: int, amounts: Iterable[tuple[int, int]]) -> None:
+        """Somebody holds so many GPUs of a node past Wattline; `amounts` is what they take more than before.
+
+        They may hold some that were promised to a job of ours: then nothing is free, not less than that.
+        """
+        left = self._left.pop(node, self.gpus_free[node])
+        self.others.pop(node, None)
+        if gpus:
+            self.others[node], self._left[node] = gpus, left
+        for resource, watts in amounts:
+            self.others_take[resource] = self.others_take.get(resource, 0) + watts
+            self.promised[resource] += watts
+            self.relieve(resource)
+            self._note_change(resource)
+        spot = self.plant.spots[node]
+        self._free(node, max(0, left - gpus))
+        self.relieve(spot.power[0][0])
+        self._note_change(spot.power[0][0])
+
     def _set_there(self, node: int, *, is_there: bool) -> None:
         if (node not in self.down) is is_there:
             return
@@ -234,13 +264,20 @@ class Ledger:
     def _move(self, node: int, gpus: int) -> None:
         if not gpus:
             return
-        if node in self.down:
-            self.gpus_free[node] += gpus
+        if node in self._left:
+            self._left[node] += gpus
+            self._free(node, max(0, self._left[node] - self.others[node]))
+        else:
+            self._free(node, self.gpus_free[node] + gpus)
+
+    def _free(self, node: int, gpus: int) -> None:
+        free = self.gpus_free[node]
+        self.gpus_free[node] = gpus
+        if node in self.down or free == gpus:
             return
         spot = self.plant.spots[node]
-        by_free, free = self._by_free[spot.pool], self.gpus_free[node]
+        by_free = self._by_free[spot.pool]
         before = by_free[free]
         del before[bisect_left(before, node)]
-        insort(by_free[free + gpus], node)
-        self.gpus_free[node] = free + gpus
-        self.free_in_pool[spot.pool] += gpus
+        insort(by_free[gpus], node)
+        self.free_in_pool[spot.pool] += gpus - free

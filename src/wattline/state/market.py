@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from wattline.state.account import promise_of
+from wattline.state.account import NOTHING, promise_of
 from wattline.state.action import Place
-from wattline.state.event import Usage
+from wattline.state.ending import Usage
 from wattline.state.job import Saved
 from wattline.state.plant import Plant
 from wattline.state.request import JobRequest
@@ -67,8 +67,10 @@ def promise_at(
     saved: Saved | None,
 ) -> Usage:
     """What a job would use at a place at most, at a cloud's price of now, with what leaves sites for it."""
+    if seconds is None:
+        return NOTHING
     promise = promise_of(request, place, plant, power_fraction, seconds)
-    if seconds is None or (saved is None and place.site not in plant.clouds):
+    if saved is None and place.site not in plant.clouds:
         return promise
     usd = promise.usd
     if saved is not None:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from wattline.enums import plain_members
 from wattline.facility import Cloud, Device, Facility, Link, Loop, Node, Rack, Site, TrafficClass
+
+if TYPE_CHECKING:
+    from wattline.state.claim import Claim
 
 
 @plain_members
@@ -114,6 +118,7 @@ class Plant:
         self.pools: list[tuple[str, str]] = []  # site and device; "" for nodes without one
         self.pool_numbers: dict[tuple[str, str], int] = {}
         self.biggest_of_pool: list[int] = []  # GPUs of its biggest node
+        self.pool_names: list[str] = []
         self.pools_of_site: list[list[int]] = [[] for _ in facility.sites]
         self.site_of_pool: list[int] = []
         self.bays: list[Bay] = []
@@ -123,6 +128,8 @@ class Plant:
         self.zones_of_rack: dict[int, list[int]] = {}  # by the rack's resource
         self._zone_numbers: dict[tuple[int, int, tuple[tuple[int, float], ...]], int] = {}
         self.takings: dict[tuple[int, int, int, float | None, float], Taking] = {}  # worked out so far
+        self.node_of_gpu: dict[str, int] = {}  # by the name of a GPU that was read
+        self.last_claim: tuple[object, object, float, Claim] | None = None  # of a request at a place
         self.ramped: dict[int, float] = {}  # supplies whose load may not rise quicker, in watts per minute
         self.coolings: list[Cooling] = []
         self.coolings_on_loop: dict[int, list[int]] = {}
@@ -259,6 +266,7 @@ class Plant:
         number = self.pool_numbers.setdefault(key, len(self.pools))
         if number == len(self.pools):
             self.pools.append(key)
+            self.pool_names.append("/".join(key))
             self.biggest_of_pool.append(0)
             self.bays_of_pool.append([])
             self.zones_of_pool.append([])

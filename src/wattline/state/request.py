@@ -71,6 +71,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     burst: bool = False  # it may go to a cloud
     brings_back_bytes: float = 0.0  # what must come back from one when it has ended; 0: not told
     saves_every_seconds: float = 0.0  # 0: not told
+    on_isolation: str = "stop"  # or continue: when its site is cut off
     # It may run on fewer or more GPUs; `gpus` and what follows from it are then of its present width.
     elastic: Elastic | None = None
 
@@ -232,6 +233,7 @@ def _asked(pipeline: Pipeline, run: str, name: str, *, approved: bool) -> JobReq
         burst=limits.burst,
         brings_back_bytes=limits.brings_back,
         saves_every_seconds=_saves_every_seconds(phase),
+        on_isolation=limits.on_isolation,
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 from wattline.state.account import NOTHING
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.folding import end_job
-from wattline.state.job import Flight, Job, JobState, seconds_left
+from wattline.state.job import MIGRATE, Flight, Job, JobState, seconds_left
 from wattline.state.market import promise_at
 from wattline.state.tables import Tables
 from wattline.state.turning import turn
@@ -44,7 +44,10 @@ def settle_action(state: Tables, action: Action, at: float) -> None:
         state.hold(job)
     elif action.kind is ActionKind.PAUSE:
         pausing = replace(job, state=JobState.PAUSING, since=at, say=action.because, yields=action.yields)
-        state.put(pausing if action.returns_to is None else replace(pausing, returns_to=action.returns_to))
+        if action.returns_to is not None:  # a person's word to go there is heeded with this
+            asked = "" if job.asked.startswith(MIGRATE) else job.asked
+            pausing = replace(pausing, returns_to=action.returns_to, asked=asked)
+        state.put(pausing)
     elif action.kind is ActionKind.STOP:
         state.put(replace(job, state=JobState.STOPPING, since=at, say=action.because))
     else:
@@ -55,7 +58,7 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     assert action.place is not None
     waiting = job
     if job.request.elastic is not None:
-        job = replace(job, request=job.request.at_width(action.place.gpus), returns_to=None)
+        job = replace(job, request=job.request.at_width(action.place.gpus))
     if action.mode:
         job = replace(job, mode=action.mode)
     promise = promise_at(
@@ -80,6 +83,7 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
         clear_since=job.clear_since if action.rung is None else None,
         power_fraction=action.fraction,
         in_flight_fraction=1.0,
+        returns_to=None,
         lifted_at=None,
         lifted_from=(1.0, 1.0),
         promise=promise,
@@ -87,7 +91,8 @@ def _begin(state: Tables, job: Job, action: Action, at: float) -> None:
     state.put(job)
     state.hold(job)
     account = state.account(job.request.project)
-    promised = account.promised if promise == NOTHING else account.promised.plus(promise)
+    nothing = promise is NOTHING or promise == NOTHING
+    promised = account.promised if nothing else account.promised.plus(promise)
     share = account.share.plus(job.request.gpus, at)
     if state.resting.pools:
         state.note_use(action.place)

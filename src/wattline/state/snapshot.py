@@ -15,13 +15,15 @@ import msgspec
 from wattline.state.account import NOTHING, Account, week_of
 from wattline.state.action import BEGINNINGS, Action, ActionKind
 from wattline.state.claim import Claim, claim_of
-from wattline.state.event import Expected, Forecasted, Outlooked, Usage
+from wattline.state.ending import Usage
+from wattline.state.event import Expected, Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
-from wattline.state.ledger import NEARLY_FULL_FRACTION
+from wattline.state.ledger import NEARLY_FULL_FRACTION, Ledger
 from wattline.state.lined_up import LinedUp
 from wattline.state.market import Readings, Reclaim, promise_at
 from wattline.state.resting import NodeMode, Resting, saved_amounts
+from wattline.state.standing import SiteRecord
 from wattline.state.state import State
 
 replace = msgspec.structs.replace
@@ -118,8 +120,14 @@ class Snapshot(LinedUp):
         return self._ledger.jobs_at.get(node, ())
 
     def job(self, job_id: str) -> Job:
-        self.check()
+        if self._version != self._state.version:
+            self.check()
         return self._jobs.get(job_id) or self.jobs[job_id]
+
+    @property
+    def altered(self) -> Mapping[str, Job]:
+        """Jobs that are laid over, as they would be."""
+        return self._jobs
 
     def class_gpus(self, name: str) -> int:
         """GPUs that jobs of a class hold, with those that are about to."""
@@ -144,8 +152,9 @@ class Snapshot(LinedUp):
 
     def loosened_pools(self, max_age_seconds: float) -> list[int]:
         """Pools of all such sites."""
-        doubted = self._state.doubted_seconds
-        sites = {*self._ledger.loosened, *[site for site, old in doubted.items() if old > max_age_seconds]}
+        doubted, sites = self._state.doubted_seconds, self._ledger.loosened
+        if doubted:
+            sites = {*sites, *[site for site, old in doubted.items() if old > max_age_seconds]}
         pools_of_site, clouds = self.plant.pools_of_site, self.plant.clouds
         if clouds:  # what is rented is no room of ours
             sites = {site for site in sites if self.plant.site_names[site] not in clouds}
@@ -196,26 +205,9 @@ class Snapshot(LinedUp):
         """What idle machines draw and what jobs were promised."""
         return self._ledger.promised[resource] + self._claimed.get(resource, 0)
 
-    def left(self, resource: int, share: float, max_age_seconds: float) -> float:
-        """What is free of a resource where only a share of its cap may be used; never below zero.
-
-        The same as that share less `used`, in one go: placement asks for it more than for anything else.
-        """
-        ledger = self._ledger
-        usable = ledger.caps[resource] * share
-        used = float(ledger.promised[resource])
-        laid = self._claimed.get(resource, 0) if self._claimed else 0
-        if laid:
-            used += laid
-        if ledger.metered[resource]:
-            vouched = self._silent_seconds <= max_age_seconds and resource not in ledger.unvouched
-            if vouched or self.is_read(resource, max_age_seconds):
-                drawn = ledger.drawn[resource] + laid if laid < 0 else ledger.drawn[resource]
-            else:
-                drawn = float(self.plant.resources[resource].worst)
-            if drawn > used:
-                used = drawn
-        return usable - used if usable > used else 0.0
+    def books(self, max_age_seconds: float) -> tuple[Ledger, Mapping[int, int], bool]:
+        """The ledger, what is laid over it, and whether all sites vouch for their meters: read only."""
+        return self._ledger, self._claimed, self._silent_seconds <= max_age_seconds
 
     def used(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn or promised, whichever is more; a reading too old counts as the worst it could be."""
@@ -322,6 +314,22 @@ class Snapshot(LinedUp):
         return self._state.reclaims
 
     @property
+    def sites(self) -> Mapping[str, SiteRecord]:
+        """Those with an agent of their own."""
+        return self._state.sites
+
+    def agent_of(self, job: Job) -> SiteRecord | None:
+        """The site that holds a job, where it has an agent; None: nobody else acts on it."""
+        sites = self._state.sites
+        return sites.get(job.place.site) if sites and job.place is not None else None
+
+    def stranded_at(self, job: Job) -> str:
+        """The site that has a job's checkpoint and cannot be reached now; empty where there is none."""
+        sites = self._state.sites
+        record = sites.get(job.saved.site) if sites and job.saved is not None else None
+        return "" if record is None or record.takes_work else record.site
+
+    @property
     def forecast(self) -> Forecasted | None:
         """The last one, however old."""
         return self._state.forecast
@@ -367,6 +375,15 @@ class Snapshot(LinedUp):
         """Lay what is kept free for somebody, so that nobody else takes it; or let go of it again."""
         self._take(claim, sign)
 
+    def keep_amounts(self, site: int, amounts: Iterable[tuple[int, int]]) -> None:
+        """Lay what is kept free of a site's resources alone, GPUs and CPUs left as they are."""
+        for resource, amount in amounts:
+            self._claimed[resource] = self._claimed.get(resource, 0) + amount
+            self._zones.update(self.plant.zones_of_rack.get(resource, ()))
+            if self.derived is not None:
+                self.derived.pop(resource, None)
+            self._laid[site] = next(_LAYS)
+
     def rouse(self, node: int) -> None:
         """Lay a node that rests as if it were awake; one that sleeps takes its idle watts again."""
         sleeps = node in self._state.resting.modes[NodeMode.ASLEEP]
@@ -385,6 +402,14 @@ class Snapshot(LinedUp):
     def resting(self) -> Resting:
         """Which nodes sleep, which could, and who came lately: read only."""
         return self._state.resting
+
+    def is_metered(self, resource: int) -> bool:
+        """Whether something reads what a resource carries; elsewhere only claims are known."""
+        return self._ledger.metered[resource]
+
+    def read_at(self, resource: int) -> float | None:
+        """When a draw was last known: read then, or vouched for since."""
+        return self._ledger.read_at(resource)
 
     def is_confirmed(self, node: int, max_age_seconds: float) -> bool:
         """Whether all that carries a node and has a meter was read lately enough."""

@@ -9,6 +9,7 @@ import msgspec
 from wattline.errors import RefusedError
 from wattline.facility import Facility
 from wattline.state.action import Decision
+from wattline.state.agents import AGENT_FOLDS
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
 from wattline.state.job import JobState
@@ -16,6 +17,8 @@ from wattline.state.resting import NodeMode
 from wattline.state.settling import settle_action
 from wattline.state.tables import Tables
 from wattline.state.verdict import Verdict
+
+_FOLDS = {**FOLDS, **AGENT_FOLDS}
 
 
 class State(Tables):
@@ -52,7 +55,7 @@ class State(Tables):
             self.has_news = True
             if event.at > self.at:
                 self.at = event.at
-            FOLDS[type(event)](self, event)
+            _FOLDS[type(event)](self, event)
         self.version += 1
 
     def settle(self, decision: Decision) -> None:
@@ -77,7 +80,8 @@ class State(Tables):
             told.setdefault(verdict.job, []).append(verdict)
         for job_id, verdicts in told.items():
             self.note_verdicts(job_id, tuple(verdicts))
-        self.restless.update(dict.fromkeys(decision.restless))
+        if decision.restless:
+            self.restless.update(dict.fromkeys(decision.restless))
         for job_id in decision.eased:
             self.put(msgspec.structs.replace(self.jobs[job_id], clear_since=decision.at))
         for job_id in decision.pressed:

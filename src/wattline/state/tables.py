@@ -30,12 +30,14 @@ from wattline.state.resting import (
     saved_amounts,
     waited_seconds,
 )
+from wattline.state.standing import SiteRecord
 from wattline.state.verdict import Verdict
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _MODULUS = 1 << 128
 JOB_QUANTITIES = ("swing_watts", "step_seconds")  # what may be measured of a job itself
 
+_NO_ACCOUNT = Account()
 _OF_FACILITY = ("rest", "idle", "came", "starts")
 
 
@@ -56,6 +58,7 @@ class Tables:
         self.exceptions: dict[str, PolicyException] = {}
         self.reservations: dict[str, Reservation] = {}  # by job that waits
         self.reclaims: dict[str, Reclaim] = {}  # the last word on each machine that was ever taken back
+        self.sites: dict[str, SiteRecord] = {}  # those with an agent of their own
         # Indexes: derived from the above, never dumped.
         self.standing: dict[str, tuple[PolicyException, ...]] = {}  # by project, those approved
         self.waiting: dict[Shape, Queue] = {}
@@ -83,6 +86,7 @@ class Tables:
         self._sum = 0
         self._hashes: dict[tuple[str, str], int] = {}
         self._unhashed: dict[tuple[str, str], object] = {}
+        self._unhashed_readings: set[tuple[str, str]] = set()
         self.readings: dict[tuple[str, str], tuple[float, float]] = {}  # subject, quantity → value, at
 
     def build_on(self, facility: Facility) -> None:
@@ -103,6 +107,9 @@ class Tables:
     def digest(self) -> str:
         """A hash of everything that is true; only what changed since the last time is hashed again."""
         hashes, total = self._hashes, self._sum
+        for subject, quantity in self._unhashed_readings:
+            self._unhashed[f"reading {subject}", quantity] = self.readings.get((subject, quantity))
+        self._unhashed_readings.clear()
         for name, value in self._unhashed.items():
             total -= hashes.pop(name, 0)
             if value is not None:
@@ -120,7 +127,12 @@ class Tables:
         before = self.jobs.get(job_id)
         if before is not None:
             self._unindex(before)
-            if _awaits_return(before) and before.place is not None and not _awaits_return(job):
+            if (
+                before.clear_since is not None
+                and before.place is not None
+                and _awaits_return(before)
+                and not _awaits_return(job)
+            ):
                 # What was kept free for its return is free for others again.
                 self.ledger.loosened.add(self.plant.site_numbers[before.place.site])
         self.jobs[job_id] = job
@@ -140,7 +152,7 @@ class Tables:
             self.holding[job_id] = None
             if job.request.elastic is not None:
                 self.elastic[job_id] = None
-            if before is None or before.state is not state or _standing(before) != _standing(job):
+            if before is None or before.state is not state or _has_moved(before, job):
                 self.changed[job_id] = None
         elif state is JobState.PAUSED:
             self.paused[job_id] = None
@@ -158,17 +170,20 @@ class Tables:
 
     def forget(self, run_id: str) -> None:
         """Drop a run and its jobs, once all of them have ended."""
-        run = self.runs.get(run_id)
-        if run is None or any(self.jobs[job_id].state not in ENDED for job_id in run.jobs):
+        run, jobs, unhashed = self.runs.get(run_id), self.jobs, self._unhashed
+        if run is None:
             return
         for job_id in run.jobs:
-            del self.jobs[job_id]
-            self._unhashed["job", job_id] = None
+            if jobs[job_id].state not in ENDED:
+                return
+        for job_id in run.jobs:
+            del jobs[job_id]
+            unhashed["job", job_id] = None
             for quantity in JOB_QUANTITIES:
                 if (job_id, quantity) in self.readings:
                     self.forget_reading(job_id, quantity)
         del self.runs[run_id]
-        self._unhashed["run", run_id] = None
+        unhashed["run", run_id] = None
 
     def put_run(self, run: Run) -> None:
         self.runs[run.run] = run
@@ -244,8 +259,8 @@ class Tables:
         resting = self.resting
         if not resting.can_sleep[node]:
             return
-        idle, is_used = resting.idle[self.plant.spots[node].pool], bool(self.ledger.jobs_at.get(node))
-        if is_used or not resting.is_awake(node):
+        idle = resting.idle[self.plant.spots[node].pool]
+        if self.ledger.jobs_at.get(node) or not resting.is_awake(node):
             if idle.pop(node, None) is not None:
                 self.put_idle(node, None)
         elif node not in idle:
@@ -264,7 +279,8 @@ class Tables:
         if first.site.sleep is None or not job.request.gpus:
             return
         nodes = sum([gpus / spots[number[name]].node.gpus for name, gpus in place.nodes])
-        self.put_came(first.pool, resting.came.get(first.pool, Came()).plus(nodes, self.at))
+        came = resting.came.get(first.pool)
+        self.put_came(first.pool, (Came() if came is None else came).plus(nodes, self.at))
         self.put_starts(resting.starts.plus(self._waited_for_waking(job, place) if resting.rests else 0.0))
 
     def _waited_for_waking(self, job: Job, place: Place) -> float:
@@ -281,7 +297,7 @@ class Tables:
 
     def put_came(self, pool: int, came: Came) -> None:
         self.resting.came[pool] = came
-        self._unhashed["came", "/".join(self.plant.pools[pool])] = came
+        self._unhashed["came", self.plant.pool_names[pool]] = came
 
     def put_reclaim(self, node: str, reclaim: Reclaim | None) -> None:
         if reclaim is None:
@@ -289,6 +305,10 @@ class Tables:
         else:
             self.reclaims[node] = reclaim
         self._unhashed["reclaim", node] = reclaim
+
+    def put_site(self, record: SiteRecord) -> None:
+        self.sites[record.site] = record
+        self._unhashed["site", record.site] = record
 
     def put_forecast(self, forecast: Forecasted | None) -> None:
         self.forecast = forecast
@@ -312,12 +332,13 @@ class Tables:
         self._unhashed["heard", ""] = [ledger.heard(number) for number in range(len(numbers))]
 
     def note_reading(self, subject: str, quantity: str, value: float, at: float) -> None:
-        self.readings[subject, quantity] = (value, at)
-        self._unhashed[f"reading {subject}", quantity] = (value, at)
+        key = (subject, quantity)
+        self.readings[key] = (value, at)
+        self._unhashed_readings.add(key)
 
     def forget_reading(self, subject: str, quantity: str) -> None:
         del self.readings[subject, quantity]
-        self._unhashed[f"reading {subject}", quantity] = None
+        self._unhashed_readings.add((subject, quantity))
 
     def doubt(self, site: int, read_at: float) -> None:
         """A reading of that time was replaced: too old then, it counted as worse than it may be now."""
@@ -338,13 +359,15 @@ class Tables:
         A higher cap counts from the moment it is asked for, a lower one once it is acknowledged.
         """
         assert job.place is not None
-        asked = [self.flights[action_id].action for action_id in self.flying.get(job.id, ())]
-        fractions = [action.fraction for action in asked if action.kind is ActionKind.CAP_POWER]
-        power_fraction = max(job.power_fraction, *fractions, 0.0)
-        self.ledger.hold(job.id, claim_of(job.request, job.place, self.plant, power_fraction))
+        job_id, power_fraction = job.request.job, job.power_fraction
+        for action_id in self.flying.get(job_id, ()):
+            action = self.flights[action_id].action
+            if action.kind is ActionKind.CAP_POWER and action.fraction > power_fraction:
+                power_fraction = action.fraction
+        self.ledger.hold(job_id, claim_of(job.request, job.place, self.plant, power_fraction))
 
     def account(self, project: str) -> Account:
-        return self.accounts.get(project, Account()).at_week(week_of(self.at))
+        return self.accounts.get(project, _NO_ACCOUNT).at_week(week_of(self.at))
 
     def heads(self, *, by_project: bool) -> Heads:
         """Who is first in each line: kept from the first time that somebody asks."""
@@ -402,11 +425,18 @@ def _awaits_return(job: Job) -> bool:
     return job.state is JobState.PAUSED and job.clear_since is not None
 
 
-def _standing(job: Job) -> tuple[object, ...]:
-    """What of a job makes a decision look at it anew."""
-    return (job.attempt, job.rung, job.power_fraction, job.asked, job.clear_since)
+def _has_moved(before: Job, after: Job) -> bool:
+    """Whether something of a job makes a decision look at it anew."""
+    return (
+        before.attempt != after.attempt
+        or before.rung != after.rung
+        or before.power_fraction != after.power_fraction
+        or before.asked != after.asked
+        or before.clear_since != after.clear_since
+    )
 
 
 def waiting_key(job: Job) -> Key:
     """Who is first among jobs of one shape: the more urgent, then the one that came earlier."""
-    return (-PRIORITY_RANK[job.request.priority], job.submitted_at, job.id)
+    request = job.request
+    return (-PRIORITY_RANK[request.priority], job.submitted_at, request.job)

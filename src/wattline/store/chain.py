@@ -55,25 +55,43 @@ def chain(entries: Iterable[Entry], last_seq: int, last_hash: bytes) -> list[Rec
     return records
 
 
-def verify_chain(records: Iterable[Record], last_seq: int, last_hash: bytes) -> int:
-    """Walk records from the first; those after `last_seq` were appended meanwhile and are left alone."""
-    seq, previous = 0, GENESIS_HASH
-    for record in records:
-        if seq == last_seq:
-            break
-        seq += 1
+class ChainWalk:
+    """From the first record on, one by one."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.hash = GENESIS_HASH
+
+    def take(self, record: Record) -> None:
+        """Raise unless this is the next one, as it was appended."""
+        seq = self.seq + 1
         if record.seq != seq:
             raise JournalAlteredError(seq, f"is missing; the next one found is {record.seq}")
-        if record.previous_hash != previous or not _holds(record):
+        if record.previous_hash != self.hash or not _holds(record):
             raise JournalAlteredError(
                 seq, "was altered: its hash does not match its content or the one before"
             )
-        previous = record.hash
-    if seq != last_seq:
-        raise JournalAlteredError(seq + 1, f"is missing; the journal had {last_seq} records")
-    if previous != last_hash:
-        raise JournalAlteredError(seq, "was altered: its hash is not the one the journal ended with")
-    return seq
+        self.seq, self.hash = seq, record.hash
+
+    def end(self, last_seq: int, last_hash: bytes) -> None:
+        """Raise unless the journal ended here."""
+        if self.seq < last_seq:
+            raise JournalAlteredError(self.seq + 1, f"is missing; the journal had {last_seq} records")
+        if self.seq > last_seq:
+            raise JournalAlteredError(last_seq + 1, "was not appended by a writer")
+        if self.hash != last_hash:
+            raise JournalAlteredError(self.seq, "was altered: its hash is not the one the journal ended with")
+
+
+def verify_chain(records: Iterable[Record], last_seq: int, last_hash: bytes) -> int:
+    """Walk records from the first; those after `last_seq` were appended meanwhile and are left alone."""
+    walk = ChainWalk()
+    for record in records:
+        if walk.seq == last_seq:
+            break
+        walk.take(record)
+    walk.end(last_seq, last_hash)
+    return walk.seq
 
 
 def _holds(record: Record) -> bool:

@@ -1,46 +1,61 @@
 """How is the database spoken to, so that what was committed survives the machine?
 
-SQLite runs in WAL mode with synchronous=FULL: each commit waits until the disk has it, and readers never
-wait for the writer. A transaction that will write says so when it begins (BEGIN IMMEDIATE): one that starts
-as a reader and then writes can fail at once with "locked", whatever the timeout.
+`reading` sees one moment of the database, `writing` is written whole at its end or not at all, and a commit
+returns when the disk has it. What differs between SQLite and PostgreSQL is in `sqlite.py` and
+`postgresql.py`; everything else of the store speaks to this class alone.
 
-Nothing here, and nothing in a process that has a store open, may open the database file by other means than
-SQLite, not even to read it: closing any descriptor of a file drops all locks the process has on it, another
-process then takes itself for the last one and deletes the log, and what is committed after that is lost.
-For the same kind of reason a Database is not carried across fork(): start processes with exec.
+A Database is not carried across fork(): start processes with exec.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import abc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
+from sqlalchemy import Column, Connection, Dialect, Engine, Table
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoResultFound
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.sql.dml import ReturningInsert
 
 from wattline.errors import UnavailableError
-from wattline.store.faults import explain_fault
+from wattline.store.errors import DatabaseAwayError
 
-BUSY_SECONDS = 30.0
+# How long anything waits for a lock, a statement or a free connection.
+WAIT_SECONDS = 30.0
+# How long the writer waits for a database that went away.
+AWAY_SECONDS = 60.0
+
+_AGAIN_SECONDS = 0.2
+
+Result = TypeVar("Result")
 
 
-class Database:
-    """Connections to one SQLite file; every failure leaves as an UnavailableError with a hint.
+class Database(abc.ABC):
+    """Connections to one database; every failure leaves as an UnavailableError with a hint.
 
     An IntegrityError passes as it is: a key that exists already is an answer, not a fault.
     """
 
-    def __init__(self, url: URL) -> None:
-        assert url.database is not None
-        self.file = Path(url.database)
-        self._reader = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True)
-        self._writer = self._reader.execution_options(writes=True)
-        event.listen(self._reader, "connect", _prepare_connection)
-        event.listen(self._reader, "begin", _begin)
+    is_read_only = False
+    row_by_row: Mapping[str, Any] = {}
+    """Options under which a large answer is not taken in at once."""
+
+    def __init__(self, name: str, reader: Engine, writer: Engine) -> None:
+        self.name = name
+        """What people read in messages; never with a password."""
+        self._reader = reader
+        self._writer = writer
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+    def owns(self, _file: Path) -> bool:
+        """Whether a file is the database's own, and not to be touched by anybody else."""
+        return False
 
     @property
     def dialect(self) -> Dialect:
@@ -66,59 +81,52 @@ class Database:
         except IntegrityError:
             raise
         except DBAPIError as error:
-            raise explain_fault(error, str(self.file)) from error
+            raise self.explain(error) from error
         except NoResultFound as error:
             raise UnavailableError(
-                f"database {self.file} lacks a row that every store has", hint="restore it from a backup"
+                f"database {self.name} lacks a row that every store has", hint="restore it from a backup"
+            ) from error
+        except PoolTimeoutError as error:
+            raise UnavailableError(
+                f"database {self.name}: no connection became free within {WAIT_SECONDS:g} s",
+                hint="ask for less at once",
             ) from error
 
-    def journal_mode(self) -> str:
-        """How SQLite keeps a commit safe at present: `wal` once the file was prepared."""
-        with self.reading() as connection:
-            return str(connection.exec_driver_sql("PRAGMA journal_mode").scalar_one())
+    def patiently(self, work: Callable[[], Result]) -> Result:
+        """Do what may be done twice, and again while the database is away: one that restarts, or is replaced
+        by its standby, is not the end of the process that conducts."""
+        give_up_at = time.monotonic() + AWAY_SECONDS
+        while True:
+            try:
+                return work()
+            except DatabaseAwayError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(_AGAIN_SECONDS)
 
-    def use_wal(self) -> None:
-        """Switch the file to WAL. Persistent; SQLite does not wait for readers here, so this does."""
-        give_up_at = time.monotonic() + BUSY_SECONDS
-        while (answer := self._try_wal()) != "wal":
-            if answer is not None:
-                raise UnavailableError(
-                    f"database {self.file} cannot use a write-ahead log (its disk allows only {answer!r})",
-                    hint="keep it on a local disk; network file systems cannot share it safely",
-                )
-            if time.monotonic() > give_up_at:
-                raise UnavailableError(
-                    f"database {self.file} stayed in use for {BUSY_SECONDS:g} s while being prepared",
-                    hint="find the process that holds the file (fuser, lsof) and let it finish",
-                )
-            time.sleep(0.01)
+    @abc.abstractmethod
+    def prepare(self) -> None:
+        """Check, or see to it, that a commit here will survive; called once when a store is opened."""
 
-    def _try_wal(self) -> str | None:
-        """The mode that holds now, or None while somebody reads. Not possible inside a transaction."""
-        connection = self._reader.raw_connection()
-        try:
-            cursor = connection.cursor()
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return str(cursor.fetchall()[0][0])
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                return None
-            raise explain_fault(DBAPIError(None, None, error), str(self.file)) from error
-        finally:
-            connection.close()
+    @abc.abstractmethod
+    def insert_unless_there(self, table: Table, key: Column[str]) -> ReturningInsert[str]:
+        """Add rows whose key is new; gives the keys of those that were added."""
+
+    @abc.abstractmethod
+    def lock_for_migration(self, connection: Connection) -> None:
+        """Inside `writing`: wait until nobody else migrates."""
+
+    @abc.abstractmethod
+    def allow_long(self, connection: Connection) -> None:
+        """Inside a transaction: it may take longer than others, such as a backup."""
+
+    @abc.abstractmethod
+    def explain(self, error: DBAPIError) -> UnavailableError:
+        """What a fault means to the person who must mend it."""
+
+    def read_clock(self, _connection: Connection) -> float:
+        """Seconds since 1970 by the clock that all who use this database share."""
+        return time.time()
 
     def close(self) -> None:
         self._reader.dispose()
-
-
-def _prepare_connection(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver must not begin transactions of its own: _begin does
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

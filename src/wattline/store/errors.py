@@ -13,6 +13,10 @@ class LeaseLostError(UnavailableError):
     """This process is not, or no longer, the one writer; nothing was written."""
 
 
+class DatabaseAwayError(UnavailableError):
+    """The database's server cannot be reached, or was lost before it answered; it may come back."""
+
+
 class JournalAlteredError(UnavailableError):
     """The journal is not what was appended; `seq` is the first record that cannot be trusted."""
 

@@ -7,11 +7,12 @@ in batches with nothing open between them, so a slow reader never keeps SQLite f
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Select, func, insert, select, type_coerce, update
+from sqlalchemy import Connection, Select, func, insert, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.types import NullType
 
@@ -44,26 +45,44 @@ class SqlJournal:
         self._database = database
         self._lease = lease
         self._insert = str(insert(journal).compile(dialect=database.dialect))
+        self._by_name = not database.dialect.positional
 
     def append(self, entries: Sequence[Entry], *, settle: Sequence[str] = ()) -> int:
-        """Needs the writer lease; a writer that lost it gets LeaseLostError and writes nothing."""
+        """Needs the writer lease; a writer that lost it gets LeaseLostError and writes nothing.
+
+        When the database is lost before it has answered, the append is looked for by its hash once the
+        database is back, and done again only if it is not there.
+        """
         check_settle(entries, settle)
-        with self._database.writing() as connection:
-            self._lease.require(connection)
-            head = connection.execute(_HEAD_LOCKED).one()
-            if not entries:
-                return int(head.seq)
-            records = chain(entries, head.seq, head.hash)
-            last = records[-1]
-            try:
-                # Straight to the driver: SQLAlchemy's handling of parameters costs more than SQLite itself.
-                connection.exec_driver_sql(self._insert, [_values_of(record) for record in records])
-            except IntegrityError as error:
-                raise JournalAlteredError(head.seq + 1, "was there before it was appended") from error
-            connection.execute(update(journal_head).values(seq=last.seq, hash=last.hash))
-            if settle:
-                settle_messages(connection, settle, last.seq)
-        return last.seq
+        tried: set[bytes] = set()
+
+        def append_once() -> int:
+            with self._database.writing() as connection:
+                self._lease.require(connection)
+                head = connection.execute(_HEAD_LOCKED).one()
+                if not entries or head.hash in tried:
+                    return int(head.seq)
+                records = chain(entries, head.seq, head.hash)
+                tried.add(records[-1].hash)
+                self._write(connection, records)
+                if settle:
+                    settle_messages(connection, settle, records[-1].seq)
+            return records[-1].seq
+
+        return self._database.patiently(append_once)
+
+    def _write(self, connection: Connection, records: Sequence[Record]) -> None:
+        last = records[-1]
+        try:
+            # Straight to the driver: SQLAlchemy's handling of parameters costs more than SQLite itself.
+            connection.exec_driver_sql(self._insert, self._parameters(records))
+        except IntegrityError as error:
+            raise JournalAlteredError(records[0].seq, "was there before it was appended") from error
+        connection.execute(update(journal_head).values(seq=last.seq, hash=last.hash))
+
+    def _parameters(self, records: Sequence[Record]) -> list[Any]:
+        values = map(_values_of, records)
+        return [dict(zip(_FIELDS, row, strict=True)) for row in values] if self._by_name else list(values)
 
     def read(
         self, after_seq: int = 0, kinds: Iterable[str] | None = None, limit: int | None = None
@@ -80,11 +99,14 @@ class SqlJournal:
 
     def _read_batch(self, query: Select[*tuple[Any, ...]], after_seq: int, limit: int) -> list[Record]:
         """Some of the next records: as many as a batch may have in number and in bytes, one at least."""
+        return self._database.patiently(lambda: self._read_batch_once(query, after_seq, limit))
+
+    def _read_batch_once(self, query: Select[*tuple[Any, ...]], after_seq: int, limit: int) -> list[Record]:
         query = query.where(journal.c.seq > after_seq).limit(min(limit, _BATCH_RECORDS))
         batch: list[Record] = []
         payload_bytes = 0
         with self._database.reading() as connection:
-            rows = connection.execute(query)
+            rows = connection.execute(query, execution_options=self._database.row_by_row)
             try:
                 while payload_bytes < _BATCH_BYTES and (row := rows.fetchone()) is not None:
                     payload_bytes += len(row[-1])
@@ -112,10 +134,14 @@ class SqlJournal:
 
     def save_snapshot(self, seq: int, digest: str, payload: bytes) -> None:
         """Needs the writer lease, as append does."""
-        with self._database.writing() as connection:
-            self._lease.require(connection)
-            check_snapshot(seq, digest, payload, connection.execute(_HEAD).one().seq)
-            write_snapshot(connection, Snapshot(seq, digest, payload))
+
+        def save_once() -> None:
+            with self._database.writing() as connection:
+                self._lease.require(connection)
+                check_snapshot(seq, digest, payload, connection.execute(_HEAD).one().seq)
+                write_snapshot(connection, Snapshot(seq, digest, payload))
+
+        self._database.patiently(save_once)
 
     def latest_snapshot(self, before_seq: int | None = None) -> Snapshot | None:
         with self._database.reading() as connection:
@@ -124,8 +150,8 @@ class SqlJournal:
 
 def _raise_if_undecodable(error: OperationalError | TypeError, *, after_seq: int) -> None:
     """SQLite keeps text that is not UTF-8, and payloads that are no bytes; only an intruder wrote them."""
-    sqlite_fault = isinstance(error, OperationalError) and isinstance(
-        getattr(error.orig, "sqlite_errorcode", None), int
-    )
-    if not sqlite_fault:
+    orig = error.orig if isinstance(error, OperationalError) else error
+    if isinstance(orig, TypeError) or (
+        isinstance(orig, sqlite3.Error) and not hasattr(orig, "sqlite_errorcode")
+    ):
         raise JournalAlteredError(after_seq + 1, "was altered: it cannot be decoded") from error

@@ -12,16 +12,18 @@ When is a lease that was not released free?
   count: a writer that is stopped, swapped out or starved has not let go of the processes it started, and a
   second one beside it would start them twice; nor may a jump of the wall clock end a lease. Who wants a
   stopped writer replaced ends it first.
-- The holder ran elsewhere: nothing can be proved from here, so its time to live decides. It is wall-clock
-  time because that is all two machines share; their clocks must agree to well within the time to live, and
-  the holder's supervisors must fence themselves within it. A reboot counts as elsewhere, and so does another
-  container.
+- This very process held it, and lost its database before it could say that it lets go, or before it heard
+  that it had acquired it: only the process itself knows that all it did under that lease is over, and says
+  so as it acquires it again. Otherwise the lease would be held for as long as the process waits for it.
+- The holder ran elsewhere: nothing can be proved from here, so its time to live decides, by the clock of
+  the database where it has one of its own (PostgreSQL). On SQLite, which only containers of one machine can
+  share, it is the wall clock. The holder's supervisors must fence themselves within that time. A reboot
+  counts as elsewhere, and so does another container.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -68,11 +70,11 @@ class WriterLease:
         database: Database,
         *,
         process: ProcessIdentity | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[Connection], float] | None = None,
     ) -> None:
         self._database = database
         self._process = process or identify_this_process()
-        self._clock = clock
+        self._clock = clock or database.read_clock
         self._held: Token | None = None
 
     @property
@@ -80,14 +82,16 @@ class WriterLease:
         """The token acquired here and not released; it may have been lost meanwhile."""
         return self._held
 
-    def try_acquire(self, holder: str, ttl_seconds: float) -> Token | None:
-        """Become the writer, or None while another is, this process included."""
+    def try_acquire(self, holder: str, ttl_seconds: float, *, own_is_over: bool = False) -> Token | None:
+        """Become the writer, or None while another is, this process included unless its own is over."""
         check_name("holder", holder)
         if not 0 < ttl_seconds < math.inf:
             raise StoreRefusedError(f"lease: time to live of more than 0 s, got {ttl_seconds}")
         with self._database.writing() as connection:
             row = connection.execute(_LEASE_LOCKED).one()
-            if not self._is_free(row):
+            now = self._clock(connection)
+            is_own = bool(row.held) and _process_of(row) == self._process
+            if not (self._is_free(row, now) or (is_own and own_is_over)):
                 return None
             token = Token(epoch=row.epoch + 1, ttl_seconds=ttl_seconds)
             connection.execute(
@@ -100,7 +104,7 @@ class WriterLease:
                     pid_namespace=self._process.pid_namespace,
                     pid=self._process.pid,
                     started_ticks=self._process.started_ticks,
-                    expires_at=self._clock() + ttl_seconds,
+                    expires_at=now + ttl_seconds,
                 )
             )
         self._held = token
@@ -108,9 +112,14 @@ class WriterLease:
 
     def renew(self, token: Token) -> None:
         """Live for another time to live from now."""
-        with self._database.writing() as connection:
-            _require(connection, token)
-            connection.execute(update(writer_lease).values(expires_at=self._clock() + token.ttl_seconds))
+
+        def renew_once() -> None:
+            with self._database.writing() as connection:
+                _require(connection, token)
+                expires_at = self._clock(connection) + token.ttl_seconds
+                connection.execute(update(writer_lease).values(expires_at=expires_at))
+
+        self._database.patiently(renew_once)
 
     def release(self, token: Token) -> None:
         """Let go at once; a lease that another took meanwhile stays theirs."""
@@ -124,8 +133,12 @@ class WriterLease:
     def current(self) -> LeaseInfo | None:
         """Who is the writer, or None when whoever asks could become it."""
         with self._database.reading() as connection:
-            row = connection.execute(_LEASE).one()
-        if self._is_free(row):
+            return self.current_in(connection)
+
+    def current_in(self, connection: Connection) -> LeaseInfo | None:
+        """The same, within a transaction of somebody else."""
+        row = connection.execute(_LEASE).one()
+        if self._is_free(row, self._clock(connection)):
             return None
         return LeaseInfo(
             epoch=row.epoch, holder=row.holder, process=_process_of(row), expires_at=row.expires_at
@@ -140,13 +153,13 @@ class WriterLease:
             )
         _require(connection, self._held)
 
-    def _is_free(self, row: Row[Any]) -> bool:
+    def _is_free(self, row: Row[Any], now: float) -> bool:
         if not row.held:
             return True
         holder = _process_of(row)
         if self._process.can_see(holder):
             return is_provably_dead(holder)
-        return self._clock() >= float(row.expires_at)
+        return now >= float(row.expires_at)
 
 
 def _require(connection: Connection, token: Token) -> None:

@@ -36,8 +36,29 @@ class ObjectStore:
             return self._put(_chunks(source))
 
     def put_bytes(self, content: bytes) -> Digest:
+        return self.put_chunks([content])
+
+    def put_chunks(self, chunks: Iterable[bytes]) -> Digest:
         with _reporting(f"object store {self._root}"):
-            return self._put([content])
+            return self._put(chunks)
+
+    def list(self) -> Iterator[tuple[Digest, int]]:
+        """Every object with its size in bytes, by name."""
+        with _reporting(f"object store {self._root}"):
+            for path in sorted((self._root / "sha256").glob("[0-9a-f][0-9a-f]/*")):
+                yield Digest(f"sha256:{path.parent.name}{path.name}"), path.stat().st_size
+
+    def read(self, digest: str) -> Iterator[bytes]:
+        """An object chunk by chunk; raises after the last one if it is damaged."""
+        with self.open(digest) as source, _reporting(f"object {digest}"):
+            yield from _checked(source, digest)
+
+    def arrive(self, digest: str) -> Arriving:
+        """Take in content that comes piece by piece and must be what the digest names."""
+        with _reporting(f"object store {self._root}"):
+            incoming = self._root / "incoming"
+            _make_directory(incoming)
+            return Arriving(Digest(digest), incoming, self._place)
 
     def path(self, digest: str) -> Path:
         """Where an object lies, or would."""
@@ -59,9 +80,8 @@ class ObjectStore:
 
     def verify(self, digest: str) -> None:
         """Read an object whole; raise if it is missing or damaged."""
-        with self.open(digest) as source, _reporting(f"object {digest}"):
-            for _ in _checked(source, digest):
-                pass
+        for _ in self.read(digest):
+            pass
 
     def materialise(self, digest: str, target: Path, mode: int = 0o644) -> None:
         """Put a copy where a script may have it, replacing what is there."""
@@ -80,6 +100,41 @@ class ObjectStore:
         path = self.path(digest)
         _make_directory(path.parent)
         return path
+
+
+class Arriving:
+    """One object on its way in: written beside, and among the objects only once it is whole and right."""
+
+    def __init__(self, digest: Digest, incoming: Path, place: Callable[[Digest], Path]) -> None:
+        self._digest, self._place = digest, place
+        handle, name = tempfile.mkstemp(dir=incoming, prefix=".incoming-")
+        self._file, self._path = os.fdopen(handle, "wb"), Path(name)
+        self._hasher = sha256()
+
+    def write(self, chunk: bytes) -> None:
+        with _reporting(f"object {self._digest}"):
+            self._hasher.update(chunk)
+            self._file.write(chunk)
+
+    def finish(self) -> bool:
+        """Keep it if it is what was announced; False, and nothing is kept, if it is something else."""
+        if self._hasher.hexdigest() != self._digest.hex:
+            self.drop()
+            return False
+        with _reporting(f"object {self._digest}"):
+            self._file.flush()
+            os.fchmod(self._file.fileno(), 0o444)
+            os.fsync(self._file.fileno())
+            self._file.close()
+            target = self._place(self._digest)
+            self._path.replace(target)
+            _sync_directory(target.parent)
+        return True
+
+    def drop(self) -> None:
+        """Forget what came; may be called at any time."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
 
 
 def _write_whole(

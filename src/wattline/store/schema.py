@@ -19,11 +19,12 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     column,
     table,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Alembic makes and fills this one.
 schema_version = table("wattline_schema", column("version_num", String(32)))
 
@@ -92,4 +93,31 @@ Index(
     inbox.c.position,
     sqlite_where=inbox.c.settled_seq.is_(None),
     postgresql_where=inbox.c.settled_seq.is_(None),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("hash", LargeBinary(32), nullable=False, unique=True),
+    Column("role", String(20), nullable=False),
+    Column("project", String(200)),
+    Column("site", String(200)),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("revoked_at", Double),
+)
+
+# The migration also makes triggers that refuse to change or delete a row.
+audit = Table(
+    "audit",
+    metadata,
+    Column("position", SEQ, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("actor", String(200), nullable=False),
+    Column("project", String(200), nullable=False),
+    Column("action", String(200), nullable=False),
+    Column("subject", String(200), nullable=False),
+    Column("outcome", String(200), nullable=False),
+    Column("detail", Text, nullable=False),
 )

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from wattline.spec.faults import Fault, Moment
-from wattline.state import HOLDING, Action, ActionKind, Ending, Job, JobState, Plant, State
-from wattline.state.ledger import METERED_SOURCES
+from wattline.state import HOLDING, Action, ActionKind, Ending, Job, JobState, State
 from wattline.twin.attempts import Progress
 from wattline.twin.meters import Meters, Told
 from wattline.twin.sleeping import SleepingWorld
@@ -104,8 +103,8 @@ def _standing_faults(state: State) -> list[Fault]:
 def _gauges(truth: Truth, state: State, begins_at: float) -> Gauges:
     plant = state.plant
     meters = _AsRead(Meters(truth, plant, 0, exact=True), state, begins_at)
-    sources = {site.telemetry for site in plant.facility.sites}
-    return meters if sources <= METERED_SOURCES else _Partial(meters, plant)
+    are_all_metered = all(site.telemetry == "emulated" for site in plant.facility.sites)
+    return meters if are_all_metered else _Partial(meters, state)
 
 
 class _AsRead:
@@ -139,16 +138,15 @@ class _AsRead:
 class _Partial:
     """Only the meters that there are: what is decided here must not rest on more than what will be."""
 
-    def __init__(self, meters: Gauges, plant: Plant) -> None:
+    def __init__(self, meters: Gauges, state: State) -> None:
         self._meters = meters
         self.next_look_at = meters.next_look_at
-        sites = plant.facility.sites
-        self._gpus_read = {site.name for site in sites if site.telemetry != "none"}
-        metered = {site.name for site in sites if site.telemetry in METERED_SOURCES}
+        sites = state.plant.facility.sites
+        self._gpus_read = {site.name for site in sites if site.reads_gpus}
         self._resources = {
             resource.name
-            for number, resource in enumerate(plant.resources)
-            if plant.site_of_resource.get(number) in metered
+            for resource, is_metered in zip(state.plant.resources, state.ledger.metered, strict=True)
+            if is_metered
         }
 
     def read(self, at: float) -> list[Told]:

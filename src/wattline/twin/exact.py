@@ -1,10 +1,11 @@
 """Exact: what is the best that could be done with the jobs that wait, all of them weighed together?
 
-The same claims and the same objective as the search that decides (`policy/objective.py`), given to HiGHS as
-one mixed-integer program: GPUs and CPUs of nodes, watts of racks, supplies and loops. A place scores what it
-would if its job were the only one. It is a measure, not a way to decide: seconds for a dozen jobs. Of a job
-over several nodes only the price counts, its watts are not rounded up and its first node's CPUs are not
-counted, and heat is looked at for each job by itself: so the score is never above that of the best placement.
+The same claims and the same objective (`policy/placing/objective.py`) as the search that decides, given to
+HiGHS as one mixed-integer program: GPUs and CPUs of nodes, watts of racks, supplies and loops. A place
+scores what it would if its job were the only one. It is a measure, not a way to decide: seconds for a dozen
+jobs. Of a job over several nodes only the price counts, its watts are not rounded up and its first node's
+CPUs are not counted, and heat is looked at for each job by itself: so the score is never above that of the
+best placement.
 
 Needs scipy: the extra `exact`.
 """
@@ -21,10 +22,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from wattline.errors import UnavailableError
-from wattline.policy.objective import waiting_score
-from wattline.policy.placement import score_place
-from wattline.policy.pools import pools_for
-from wattline.policy.power import headroom_of
+from wattline.policy.headroom.power import headroom_of
+from wattline.policy.permitting.pools import pools_for
+from wattline.policy.placing.objective import waiting_score
+from wattline.policy.placing.placement import score_place
 from wattline.spec.policy import Policy
 from wattline.state import Claim, JobRequest, Place, Snapshot, claim_of, compared_hours, peak_watts_on
 

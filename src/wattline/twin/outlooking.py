@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wattline.policy.shifting import count_hour
+from wattline.policy.shifting.shifting import count_hour
 from wattline.spec.policy import Policy
 from wattline.state import (
     Event,

@@ -33,15 +33,20 @@ def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Pi
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="said">{escape(FOOTER)}</p>',
-        *(_picture(day, night) for day, night in zip(by_day, by_night, strict=True)),
+        *(show_picture(day, night) for day, night in zip(by_day, by_night, strict=True)),
         '<section class="figures"><h2>Figures</h2><div class="groups">',
-        *(_group(group) for group in figures_of(report)),
+        *(show_group(group) for group in figures_of(report)),
         "</div></section>",
         _sites(report),
         _slos(report),
         _refusals(report),
         f"<footer>seed {report.seed}, digest <code>{escape(report.digest)}</code></footer>",
     ]
+    return whole_page(title, body)
+
+
+def whole_page(title: str, body: Iterable[str]) -> str:
+    """Around what a page says: its style, and a word to the browser to run and fetch nothing."""
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -56,7 +61,7 @@ def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Pi
     )
 
 
-def _picture(day: Picture, night: Picture) -> str:
+def show_picture(day: Picture, night: Picture) -> str:
     # Paper is white at night too.
     return (
         f'<figure><picture><source media="screen and (prefers-color-scheme: dark)" srcset="{_data(night)}">'
@@ -68,7 +73,7 @@ def _data(picture: Picture) -> str:
     return f"data:image/png;base64,{base64.b64encode(picture.png).decode('ascii')}"
 
 
-def _group(group: Group) -> str:
+def show_group(group: Group) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in group.figures
@@ -78,12 +83,12 @@ def _group(group: Group) -> str:
 
 def _sites(report: Report) -> str:
     header, rows = site_table(report)
-    return f"<section><h2>Sites</h2>{_table(header, rows)}</section>" if rows else ""
+    return f"<section><h2>Sites</h2>{show_table(header, rows)}</section>" if rows else ""
 
 
 def _slos(report: Report) -> str:
     header, rows = slo_table(report)
-    return f"<section><h2>What teams may count on</h2>{_table(header, rows)}</section>" if rows else ""
+    return f"<section><h2>What teams may count on</h2>{show_table(header, rows)}</section>" if rows else ""
 
 
 def _refusals(report: Report) -> str:
@@ -91,10 +96,10 @@ def _refusals(report: Report) -> str:
         return ""
     most_first = sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0]))
     rows = [(rule, f"{count:,}") for rule, count in most_first]
-    return f"<section><h2>Why jobs were refused</h2>{_table(('rule', 'jobs'), rows)}</section>"
+    return f"<section><h2>Why jobs were refused</h2>{show_table(('rule', 'jobs'), rows)}</section>"
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     body = ""
     for first, *cells in rows:

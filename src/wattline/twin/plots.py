@@ -147,7 +147,14 @@ def _draw(plan: _Plan, report: Report, series: Series, theme: Theme) -> bytes:
 
 
 def draw_framed(
-    draw: Callable[[Figure], None], *, finding: str, shows: str, run: str, height_inches: float, theme: Theme
+    draw: Callable[[Figure], None],
+    *,
+    finding: str,
+    shows: str,
+    run: str,
+    height_inches: float,
+    theme: Theme,
+    footer: str = FOOTER,
 ) -> bytes:
     """A picture between what it says and where it comes from; inside the theme's style context."""
     from matplotlib.figure import Figure
@@ -165,7 +172,7 @@ def draw_framed(
     figure.text(left, 1 - margin / height, finding, va="top", fontsize=size, fontweight="bold")
     figure.text(left, 1 - 0.4 / height, shows, va="top", fontsize=9, color=theme.muted)
     figure.text(left, 0.09 / height, one_line(run, 90), va="bottom", fontsize=7.5, color=theme.muted)
-    figure.text(1 - left, 0.09 / height, FOOTER, va="bottom", ha="right", fontsize=7.5, color=theme.muted)
+    figure.text(1 - left, 0.09 / height, footer, va="bottom", ha="right", fontsize=7.5, color=theme.muted)
     drawn = io.BytesIO()
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; that is no reason to disturb anyone.

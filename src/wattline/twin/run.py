@@ -17,7 +17,7 @@ from functools import partial
 from wattline.control import Decide, StepRecord, encode_step, step
 from wattline.facility import Facility
 from wattline.policy import decide as decide_by_policy
-from wattline.policy.cloud import may_burst
+from wattline.policy.placing.cloud import may_burst
 from wattline.spec.faults import Fault
 from wattline.spec.policy import Policy
 from wattline.spec.slo import Slo

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
-from wattline.policy.reserving import expected_end
+from wattline.policy.turns.reserving import expected_end
 from wattline.spec.policy import Policy
 from wattline.state import Job, JobRequest, State, seconds_left
 from wattline.twin.lately import Lately

@@ -108,6 +108,7 @@ class TwinWorld:
         self._transfers = Transfers(plant.links, truth.link_fraction)
         self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
         self._recorder = Recorder(timeline, truth)
+        self._is_recorded = timeline is not None
         self.swings = SwingMeter.of(plant)
         self._sites = tuple(plant.sites)
         self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
@@ -129,7 +130,8 @@ class TwinWorld:
             self._ended_runs = []
         self._riding, self._pending = [], []
         readings = self._gauges.read(self._now)
-        self._recorder.note_feeds(self._now)
+        if self._is_recorded:
+            self._recorder.note_feeds(self._now)
         told.append(Measured(at=self._now, source="twin", readings=tuple(readings), unchanged=self._sites))
         return told
 
@@ -166,6 +168,8 @@ class TwinWorld:
         """Go on to the next thing that somebody should hear of, or to `at`."""
         until = math.inf if at is None else at
         while not self._pending:
+            if self._riding and not (self._attempts or self._next_arrival or self._arriving):
+                return  # nothing will happen that it could be told with
             next_at = self._next_at()
             if min(next_at, until) == math.inf:
                 self.woken = bool(self._riding)
@@ -190,23 +194,29 @@ class TwinWorld:
         return bool(self._pending or self._riding)
 
     def _next_at(self) -> float:
-        agenda = self._agenda
-        while agenda and not self._is_current(agenda[0]):
+        agenda, attempts = self._agenda, self._attempts
+        while agenda:
+            planned_at, entry, job = agenda[0]
+            attempt = attempts.get(job)
+            if attempt is not None and attempt.planned == entry:
+                break
             heapq.heappop(agenda)
+        next_at = planned_at if agenda else math.inf
         arrival = self._next_arrival
-        is_busy = bool(self._attempts or arrival or self.tally.waiting)
-        return min(
-            self._rents.next_at() if self._rents is not None and is_busy else math.inf,
-            arrival.at if arrival is not None else math.inf,
-            agenda[0][0] if agenda else math.inf,
-            self.truth.next_change_at() if is_busy else math.inf,
-            self._gauges.next_look_at(self._now) if self._attempts else math.inf,
-            self._transfers.next_end_at(),
-        )
+        if arrival is not None and arrival.at < next_at:
+            next_at = arrival.at
+        if attempts or arrival is not None or self.tally.waiting:
+            next_at = min(next_at, self.truth.next_change_at())
+            if self._rents is not None:
+                next_at = min(next_at, self._rents.next_at())
+        if attempts:
+            next_at = min(next_at, self._gauges.next_look_at(self._now))
+        return min(next_at, self._transfers.next_end_at()) if self._arriving else next_at
 
     def _move(self, at: float) -> None:
         at = max(at, self._now)
-        self._recorder.move(at)
+        if self._is_recorded:
+            self._recorder.move(at)
         self._now = at
 
     def _happen(self) -> bool:
@@ -217,11 +227,13 @@ class TwinWorld:
             heard = self._incur(incident) or heard
         if self._rents is not None:
             self._hear_clouds(self._rents)
-        while self._agenda and self._agenda[0][0] <= now:
-            entry = heapq.heappop(self._agenda)
-            if self._is_current(entry):
-                self._finish(self._attempts[entry[2]])
-        for job in self._transfers.arrived(now):
+        agenda, attempts = self._agenda, self._attempts
+        while agenda and agenda[0][0] <= now:
+            _, entry, job = heapq.heappop(agenda)
+            ending = attempts.get(job)
+            if ending is not None and ending.planned == entry:
+                self._finish(ending)
+        for job in self._transfers.arrived(now) if self._arriving else ():
             attempt, restart_seconds = self._arriving.pop(job)
             self._start(attempt, restart_seconds)
             heard = True
@@ -408,8 +420,9 @@ class TwinWorld:
         joules = self.truth.unload(job, now) if drawn else 0.0
         if self.swings is not None:
             self.swings.end(job)
-        self._transfers.drop(job, now)
-        self._arriving.pop(job, None)
+        if not drawn:
+            self._transfers.drop(job, now)
+            del self._arriving[job]
         del self._attempts[job]
         self._elastic_running -= progress.arrival.request.elastic is not None
         self.tally.hold(attempt.site, -attempt.gpus, now)
@@ -487,12 +500,14 @@ class TwinWorld:
 
     def _count_waiting(self, more: int) -> None:
         self.tally.waiting += more
-        self._recorder.note(Count.JOBS_WAITING, self._now, self.tally.waiting)
+        if self._is_recorded:
+            self._recorder.note(Count.JOBS_WAITING, self._now, self.tally.waiting)
 
     def _count_running(self, more: int) -> None:
         self.tally.running += more
-        self._recorder.note(Count.JOBS_RUNNING, self._now, self.tally.running)
-        self._recorder.note(Count.GPUS_BUSY, self._now, self.tally.busy_gpus)
+        if self._is_recorded:
+            self._recorder.note(Count.JOBS_RUNNING, self._now, self.tally.running)
+            self._recorder.note(Count.GPUS_BUSY, self._now, self.tally.busy_gpus)
 
     def _plan_end(self, attempt: Attempt) -> None:
         if attempt.saving:  # it leaves when it is saved, however fast it was
@@ -506,10 +521,6 @@ class TwinWorld:
         self._entries += 1
         attempt.planned = self._entries
         heapq.heappush(self._agenda, (at, self._entries, attempt.job))
-
-    def _is_current(self, entry: tuple[float, int, str]) -> bool:
-        attempt = self._attempts.get(entry[2])
-        return attempt is not None and attempt.planned == entry[1]
 
     def _tell_saved(self, attempt: Attempt) -> None:
         progress = attempt.progress

@@ -18,9 +18,9 @@ from wattline.checkpoint.cadence import (
 from wattline.checks.estimate.durations import Lasting
 from wattline.checks.estimate.records import Record
 from wattline.checks.report import Cost
-from wattline.policy.cloud import choose_cloud, may_burst, offers
-from wattline.policy.judging import empty_facility
-from wattline.policy.placement import choose_place
+from wattline.policy.placing.cloud import choose_cloud, may_burst, offers
+from wattline.policy.placing.judging import empty_facility
+from wattline.policy.placing.placement import choose_place
 from wattline.spec import Phase, Policy
 from wattline.state import JobRequest, Place, Plant, Saved, Snapshot, peak_watts_at
 from wattline.state.market import brought_back_bytes, leaving_usd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wattline.checks.report import Left
-from wattline.policy.exceptions import limit_of
+from wattline.policy.permitting.exceptions import limit_of
 from wattline.spec import Policy
 from wattline.state import Snapshot
 

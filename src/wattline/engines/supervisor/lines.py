@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 LINE_LIMIT_BYTES = 8 << 20  # the first line carries a whole environment; the kernel takes about 2 MiB of it
@@ -37,15 +36,3 @@ class Lines:
         """Every line that is whole by now."""
         *whole, self._partial = self._partial.split(b"\n")
         return whole
-
-
-def say(handle: int, message: dict[str, object]) -> None:
-    """Write one line, or drop it: a control process that does not listen must not hold up the attempt.
-
-    Nothing is lost that matters. Lines are shorter than PIPE_BUF, hence whole or absent, and the attempt's
-    end is in `result.json`.
-    """
-    try:
-        os.write(handle, json.dumps(message).encode() + b"\n")
-    except (BlockingIOError, BrokenPipeError):
-        return

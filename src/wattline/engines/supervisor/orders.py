@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+
+from wattline.engines.files import ORDERS, read_bounded
+
+LONGEST_ORDERS_BYTES = 8 << 20  # they carry a whole environment
 
 
 class Orders:
-    """The first line on standard input. It is never written down whole: the environment may hold secrets."""
+    """The first line on standard input, or a file that is removed as it is read: the environment may hold
+    secrets."""
 
     def __init__(self, line: bytes) -> None:
         given = json.loads(line)
@@ -22,4 +28,22 @@ class Orders:
         self.output_limit_bytes: int = given["output_limit_bytes"]
         self.cpus: float = given["cpus"]
         self.cgroup: str | None = given["cgroup"]
-        self.control_pid: int = given["control_pid"]
+        self.control_pid: int | None = given["control_pid"]
+        self.lease_until: float | None = given.get("lease_until")
+        self.passes_on: tuple[str, ...] = tuple(given.get("passes_on", ()))
+        """How names begin of what the command gets from the supervisor's own environment."""
+
+
+def take_orders(directory: str) -> bytes | None:
+    """Take the orders away, so that nobody else ever runs them; None where somebody has.
+
+    The one who renames them has them: a job that a scheduler starts twice finds nothing the second time.
+    """
+    mine = f".{ORDERS}.{os.getpid()}"
+    try:
+        os.rename(f"{directory}/{ORDERS}", f"{directory}/{mine}")  # noqa: PTH104
+    except FileNotFoundError:
+        return None
+    orders = read_bounded(directory, mine, limit_bytes=LONGEST_ORDERS_BYTES)
+    os.unlink(f"{directory}/{mine}")  # noqa: PTH108
+    return orders

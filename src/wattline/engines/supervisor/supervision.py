@@ -6,20 +6,18 @@ import json
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 from math import inf
 
 from wattline.engines.files import DIRECTORY_VARIABLE, OUTPUT, RESULT, STARTED, write_document
 from wattline.engines.supervisor.child import Child, NotStartedError, become_subreaper
-from wattline.engines.supervisor.lines import Lines, say
+from wattline.engines.supervisor.control import Control, Leased
 from wattline.engines.supervisor.orders import Orders
 from wattline.engines.supervisor.output import Output
 from wattline.engines.supervisor.throttle import Cgroup, DutyCycle, Throttle
 from wattline.engines.supervisor.tree import Tree
 
-_USAGE_SECONDS = 0.25
 _KILL_AGAIN_SECONDS = 0.01
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -27,16 +25,17 @@ _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class Supervision:
     """One attempt from its orders to its result. All times inside are monotonic."""
 
-    def __init__(self, orders: Orders, commands: Lines) -> None:
+    def __init__(self, orders: Orders, control: Control) -> None:
         become_subreaper()
-        os.set_blocking(sys.stdout.fileno(), False)
         self._orders = orders
         self._tree = Tree(os.getpid())
         self._throttle: Throttle = DutyCycle(self._tree)
         if orders.cgroup is not None:
             self._throttle = Cgroup(orders.cgroup, orders.cpus)
-        self._commands = commands
+        self._control = control
+        self._look_at = inf if control.look_seconds is None else -inf  # for what is wanted
         self._output = Output(f"{orders.directory}/{OUTPUT}", orders.output_limit_bytes)
+        self._started: dict[str, object] = {}
         self._poll = select.poll()
         self._hear: dict[int, Callable[[], None]] = {}
         self._began_at, self._began = time.time(), time.monotonic()
@@ -64,6 +63,7 @@ class Supervision:
         except NotStartedError as error:
             self._record("not-started", None, None, str(error))
         else:
+            self._hear_signals()  # one that came to everybody at once, as a scheduler's does
             self._output.drain()
             self._conclude()
         finally:  # also after a fault of our own: an orphan is worse than a lost result
@@ -74,17 +74,22 @@ class Supervision:
 
     def _start(self) -> None:
         self._listen_to_signals()
-        self._listen_to(self._commands.handle, self._hear_commands)
+        if self._control.handle is not None:
+            self._listen_to(self._control.handle, self._hear_commands)
+        if isinstance(self._control, Leased):
+            self._listen_to(self._control.door.handle, self._let_in)
         self._listen_to(self._output.reader, self._hear_output)
-        environment = self._orders.environment | {DIRECTORY_VARIABLE: self._orders.directory}
+        given = {name: os.environ[name] for name in os.environ if name.startswith(self._orders.passes_on)}
+        environment = given | self._orders.environment | {DIRECTORY_VARIABLE: self._orders.directory}
         child = Child(self._orders.command, environment, self._orders.working_directory, self._output.writer)
         os.close(self._output.writer)
         self._admit(child.pid)
         child.execute()
         self._command_pid = child.pid
-        started = {"pid": child.pid, "at": self._began_at, "throttle": self._throttle.name}
+        started: dict[str, object] = {"pid": child.pid, "at": self._began_at, "throttle": self._throttle.name}
         write_document(self._orders.directory, STARTED, started | {"supervisor_pid": os.getpid()})
-        say(sys.stdout.fileno(), {"event": "started"} | started)
+        self._started = {"event": "started"} | started
+        self._control.say(self._started)
         self._obey_all()  # what came with the orders
 
     def _admit(self, pid: int) -> None:
@@ -96,18 +101,21 @@ class Supervision:
             self._throttle = DutyCycle(self._tree)
 
     def _listen_to_signals(self) -> None:
-        reader, writer = os.pipe()
-        for end in (reader, writer):
+        self._signals, writer = os.pipe()
+        for end in (self._signals, writer):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(writer)
         for number in (*_END_SIGNALS, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)  # the number arrives through the pipe
+        self._listen_to(self._signals, self._hear_signals)
 
-        def hear_signals() -> None:
-            if not set(_END_SIGNALS).isdisjoint(os.read(reader, 1024)):
-                self._finish("stopped")
-
-        self._listen_to(reader, hear_signals)
+    def _hear_signals(self) -> None:
+        try:
+            numbers = os.read(self._signals, 1024)
+        except BlockingIOError:
+            return
+        if not set(_END_SIGNALS).isdisjoint(numbers):
+            self._finish("stopped")
 
     def _listen_to(self, handle: int, hear: Callable[[], None]) -> None:
         self._hear[handle] = hear
@@ -115,28 +123,44 @@ class Supervision:
 
     def _listen(self) -> None:
         tick_at = inf if self._frozen else self._throttle.next_at
-        due = min(self._deadline, self._finish_at, self._kill_at, self._usage_at, tick_at)
+        due = min(self._deadline, self._finish_at, self._kill_at, self._usage_at, self._look_at, tick_at)
         wait_seconds = max(due - time.monotonic(), _KILL_AGAIN_SECONDS if self._killing else 0.0)
         for handle, _ in self._poll.poll(wait_seconds * 1000.0):
-            self._hear[handle]()
+            if handle in self._hear:  # another may have taken its place just now
+                self._hear[handle]()
 
     def _hear_output(self) -> None:
         if not self._output.pump():
             self._poll.unregister(self._output.reader)
 
     def _obey_all(self) -> None:
-        for line in self._commands.take():
+        for line in self._control.take():
             try:
                 self._obey(json.loads(line))
             except (ValueError, RecursionError, OSError) as error:
                 self._note(f"command ignored: {line[:100]!r}: {error!r}")
 
     def _hear_commands(self) -> None:
-        self._commands.fill()
+        handle = self._control.handle
+        self._control.hear()
         self._obey_all()
-        if self._commands.ended:
-            self._poll.unregister(self._commands.handle)
-            self._lose_lease()
+        if handle is not None and (self._control.is_gone or self._control.handle is None):
+            self._stop_hearing(handle)
+            if self._control.is_gone:
+                self._lose_lease()
+
+    def _stop_hearing(self, handle: int | None) -> None:
+        if handle is not None and self._hear.pop(handle, None) is not None:
+            self._poll.unregister(handle)
+
+    def _let_in(self) -> None:
+        """Somebody else commands from now on, and is told how things stand."""
+        assert isinstance(self._control, Leased)
+        before = self._control.handle
+        if self._control.let_in() and self._control.handle is not None:
+            self._stop_hearing(before)
+            self._listen_to(self._control.handle, self._hear_commands)
+            self._control.say(self._started)
 
     def _obey(self, command: object) -> None:
         match command:
@@ -154,12 +178,19 @@ class Supervision:
                 self._thaw()
             case {"do": "stop"}:
                 self._finish("stopped")
+            case {"do": "renew", "until": float() | int() as until} if isinstance(self._control, Leased):
+                self._control.renew(float(until))
+            case {"do": "end"}:
+                self._lose_lease()
             case _:
                 raise ValueError("not a command")
 
     def _keep_time(self, now: float) -> None:
-        if os.getppid() != self._orders.control_pid:  # a fork of the control process may still hold the pipe
+        if self._control.is_gone:
             self._lose_lease()
+        if now >= self._look_at:
+            self._look_at = now + (self._control.look_seconds or inf)
+            self._obey_all()
         if now >= self._deadline:
             self._deadline = inf
             self._finish("timeout")
@@ -223,12 +254,12 @@ class Supervision:
     def _tell_usage(self, now: float) -> None:
         living = sum(process.cpu_seconds for process in self._tree.scan())
         self._cpu_seconds = max(self._cpu_seconds, self._reaped_cpu_seconds + living)
-        self._usage_at = now + max(_USAGE_SECONDS, self._tree.scan_interval_seconds)
+        self._usage_at = now + max(self._control.usage_seconds, self._tree.scan_interval_seconds)
         usage: dict[str, object] = {"event": "usage", "at": time.time(), "wall_seconds": now - self._began}
-        say(sys.stdout.fileno(), usage | {"cpu_seconds": self._cpu_seconds})
+        self._control.say(usage | {"cpu_seconds": self._cpu_seconds})
 
     def _note(self, message: str) -> None:
-        say(sys.stdout.fileno(), {"event": "noted", "message": message[:500], "at": time.time()})
+        self._control.say({"event": "noted", "message": message[:500], "at": time.time()})
 
     def _conclude(self) -> None:
         assert self._status is not None
@@ -240,7 +271,7 @@ class Supervision:
             "signaled": f"ended by signal {number}",
             "timeout": f"ran longer than {self._orders.max_duration_seconds} s",
             "stopped": "stopped on request",
-            "lease-lost": "the control process went away",
+            "lease-lost": "its lease ended" if self._orders.lease_until else "the control process went away",
         }[reason]
         self._record(reason, code, number, message)
 

@@ -6,7 +6,7 @@ its line, never dropped unseen.
 """
 
 from wattline.twin.traces.job import TraceJob
-from wattline.twin.traces.reading import read_trace
+from wattline.twin.traces.reading import read_trace, trace_of
 from wattline.twin.traces.trace import Flawed, Kind, Trace
 
-__all__ = ["Flawed", "Kind", "Trace", "TraceJob", "read_trace"]
+__all__ = ["Flawed", "Kind", "Trace", "TraceJob", "read_trace", "trace_of"]

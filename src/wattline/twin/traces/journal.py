@@ -67,7 +67,12 @@ def take_journal(database: Path, gathering: Gathering) -> None:
     # Read twice as a URL, by SQLAlchemy and then by SQLite: a `?` in a path must not end it for either.
     address = quote(quote(str(database.absolute())))
     with open_store(f"sqlite:///file:{address}?mode=ro&uri=true") as store:
-        stories = _read_stories(store.journal)
+        take_records(store.journal, gathering)
+
+
+def take_records(journal: Journal, gathering: Gathering) -> None:
+    """Take every job of a journal that is open, in whichever database."""
+    stories = _read_stories(journal)
     for story in stories.values():
         try:
             _take_story(story, stories, gathering)

@@ -12,11 +12,12 @@ from typing import Literal
 
 from wattline.errors import DocumentError, Problem
 from wattline.spec.tree import printable
+from wattline.store import Journal
 from wattline.twin.traces.flaws import FlawError
 from wattline.twin.traces.gathering import Gathering
 from wattline.twin.traces.gavel import GAVEL_COLUMNS, gavel_rows
 from wattline.twin.traces.header import Header
-from wattline.twin.traces.journal import find_journal, take_journal
+from wattline.twin.traces.journal import find_journal, take_journal, take_records
 from wattline.twin.traces.lines import open_lines, read_whole, shown
 from wattline.twin.traces.philly import PHILLY_COLUMNS, philly_rows
 from wattline.twin.traces.pollux import POLLUX_COLUMNS, pollux_rows
@@ -60,6 +61,13 @@ def read_trace(
     else:
         gathering = _read_file(path)
     return settle(gathering, window, file=shown(path), name=_name_of(path))
+
+
+def trace_of(journal: Journal, name: str) -> Trace:
+    """The jobs of a journal that is open already."""
+    gathering = Gathering("journal")
+    take_records(journal, gathering)
+    return settle(gathering, Window(), file=name, name=name)
 
 
 def _name_of(path: Path) -> str:

@@ -118,7 +118,7 @@ def _gpus(row: dict[str, str]) -> int:
     """What was allocated, else what was asked for; a `--gres` is asked for on each node."""
     for name in ("alloctres", "allocgres", "reqtres", "reqgres"):
         text = row.get(name, "")
-        gpus = _gpus_in_tres(text) if name.endswith("tres") else _gpus_in_gres(text)
+        gpus = gpus_in_tres(text) if name.endswith("tres") else _gpus_in_gres(text)
         if gpus and name == "reqgres":
             gpus *= max(1, count_of("NNodes", row.get("nnodes") or "1"))
         if gpus:
@@ -126,7 +126,7 @@ def _gpus(row: dict[str, str]) -> int:
     return 0
 
 
-def _gpus_in_tres(text: str) -> int:
+def gpus_in_tres(text: str) -> int:
     """`cpu=8,gres/gpu=2,gres/gpu:a100=2`: the total, else the sum over the models."""
     counts = dict(part.partition("=")[::2] for part in text.split(","))
     if "gres/gpu" in counts:

@@ -2,6 +2,8 @@
 
 from wattline.twin.truth.energy import EnergyTally, SiteEnergy
 from wattline.twin.truth.incident import Incident, IncidentKind, Touched
+from wattline.twin.truth.loop import TrueLoop
+from wattline.twin.truth.node import TrueNode
 from wattline.twin.truth.ports import Surroundings
 from wattline.twin.truth.truth import Carrier, Truth
 
@@ -13,5 +15,7 @@ __all__ = [
     "SiteEnergy",
     "Surroundings",
     "Touched",
+    "TrueLoop",
+    "TrueNode",
     "Truth",
 ]

@@ -38,6 +38,7 @@ class Breaker:
     overload_seconds: float
     parent: Breaker | None = None
     watts: float = 0.0
+    cap_watts: float = 0.0  # what it may carry now
     alarm_watts: float = 0.0  # above this, `look`
     left: float = 1.0  # what faults leave of it
     tripped: bool = False
@@ -48,12 +49,18 @@ class Breaker:
     reset_slot: int = -1
 
     def __post_init__(self) -> None:
-        self.alarm_watts = self.usable_watts
+        self.cap_watts = self.alarm_watts = self.usable_watts
 
-    @property
-    def cap_watts(self) -> float:
-        """What it may carry now."""
-        return 0.0 if self.tripped else self.usable_watts * self.left
+    def switch(self, *, tripped: bool) -> None:
+        self.tripped = tripped
+        self._find_cap()
+
+    def derate(self, left: float) -> None:
+        self.left = left
+        self._find_cap()
+
+    def _find_cap(self) -> None:
+        self.cap_watts = 0.0 if self.tripped else self.usable_watts * self.left
 
     @property
     def is_live(self) -> bool:

@@ -98,7 +98,7 @@ def _add_racks(floor: Floor, plant: Plant, site: Site, loops: Mapping[str, TrueL
         _add_breaker(floor, rack_breaker(number, rack, floor.agenda))
         supplies = tuple(floor.breakers[plant.resource_number[name]] for name in rack.supplies)
         built = TrueRack(rack, floor.breakers[number], supplies, loops[rack.loop], at)
-        built.carriers = find_carriers(built)
+        built.hang_on(find_carriers(built))
         floor.racks[rack.name] = built
         rows.setdefault(rack.row, []).append(built)
     for row in rows.values():

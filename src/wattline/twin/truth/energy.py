@@ -94,13 +94,24 @@ class SiteEnergyMeter:
         self._hour_ends_at = math.inf if surroundings is None else next_hour_at(at)
 
     def move(self, at: float) -> None:
+        """Count up to now; a time that has been counted changes nothing."""
         while at >= self._hour_ends_at:
             self._count(self._hour_ends_at)
             self._bill = self._charged()
             self._hour_joules = self._hour_seconds = 0.0
             self._hour_ends_at += HOUR_SECONDS
-        if at > self.at:
-            self._count(at)
+        seconds = at - self.at
+        if seconds > 0.0:  # as `_count`, in one go
+            watts = self.watts
+            joules = watts * seconds
+            self.it_joules += joules
+            self._hour_joules += joules
+            self._hour_seconds += seconds
+            self.idle_joules += self.idle_watts * seconds
+            self.compute_joules += self.compute_watts * seconds
+            if watts > self.peak_watts:
+                self.peak_watts = watts
+            self.at = at
 
     def tell(self, job_joules: float) -> SiteEnergy:
         """The account up to the time last moved to; `job_joules` is what running jobs have used so far."""

@@ -7,7 +7,6 @@ it. Never the other nodes of the loop.
 from __future__ import annotations
 
 from wattline.physics import LimitedBy
-from wattline.physics.server import predict_compute_watts
 from wattline.twin.truth.agenda import Agenda
 from wattline.twin.truth.breaker import Breaker
 from wattline.twin.truth.energy import SiteEnergyMeter
@@ -65,35 +64,47 @@ class Floor:
 
     def refresh(self, node: TrueNode, at: float) -> None:
         """Bring everything that a node's watts reach up to now, and go on with what it draws now."""
-        kind, loop, rack = node.kind, node.loop, node.rack
+        kind, loop, rack, site, loads = node.kind, node.loop, node.rack, node.site, node.loads
         watts = idle_watts = gpu_watts = 0.0
-        if not (node.unpowered or node.level == SHUTDOWN):
-            gpu_watts = kind.idle_gpu_watts
+        if node.unpowered or node.level == SHUTDOWN:
+            pass
+        elif node.is_asleep:
+            watts = idle_watts = kind.asleep_box_watts
+        elif not loads:
             watts = idle_watts = kind.empty_box_watts
-            if node.is_asleep:
-                watts = idle_watts = kind.asleep_box_watts
-                gpu_watts = 0.0
-            elif node.loads:
-                watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
-            for load in node.loads:
+            gpu_watts = kind.idle_gpu_watts
+        else:
+            gpu_watts = kind.idle_gpu_watts
+            watts = idle_watts = kind.idle_box_watts - (kind.gpus - node.gpus_free) * kind.idle_part_watts
+            for load in loads:
                 watts += load.watts
                 if load.gpu_watts > gpu_watts:
                     gpu_watts = load.gpu_watts
         added_watts = watts - node.watts
-        loop.move(at)
+        if at > loop.at:
+            loop.move(at)
         loop.add_heat(added_watts)
-        node.move(at)
+        if at > node.at:
+            node.move(at)
         node.watts, node.gpu_watts = watts, gpu_watts
         self.drive(node)
-        site = node.site
-        site.move(at)
+        if at > site.at:
+            site.move(at)
         site.watts += added_watts
         site.idle_watts += idle_watts - node.idle_watts
         node.idle_watts = idle_watts
-        compute_watts = predict_compute_watts(kind.cooling, watts, kind.full_watts)
+        compute_watts = kind.compute_watts(watts)
         site.compute_watts += compute_watts - node.compute_watts
         node.compute_watts = compute_watts
-        self._carry(rack, added_watts, at)
+        for breaker, share in rack.chain:
+            carried_watts = breaker.watts + added_watts * share
+            breaker.watts = carried_watts
+            if carried_watts > breaker.alarm_watts:
+                breaker.look(at)
+        if self.ramps:
+            self._note_ramps(rack, at)
+        if rack.neighbours:
+            self._blow(rack, at)
         self.unfollowed[loop] = None
         self.touched_nodes[node.number] = None
 
@@ -103,7 +114,9 @@ class Floor:
             driven_kelvin = node.kelvin_per_watt * node.loop.film * node.gpu_watts
             node.driven_kelvin = driven_kelvin
             most_kelvin = max(node.excess_kelvin, driven_kelvin)
-            node.loop.give_room(node, node.kind.enters_celsius[0] - most_kelvin)
+            room = int(node.kind.enters_celsius[0] - most_kelvin)
+            if room != node.room:
+                node.loop.give_room(node, room)
 
     def lose(self, node: TrueNode, at: float) -> list[str]:
         """A node goes off: what ran there is gone. Which jobs were hit."""
@@ -126,22 +139,11 @@ class Floor:
         numbers = tuple(node.number for node in nodes)
         self.incidents.append(Incident(kind, at, subject, tuple(dict.fromkeys(keys)), numbers))
 
-    def _carry(self, rack: TrueRack, added_watts: float, at: float) -> None:
-        breaker = rack.breaker
-        breaker.watts += added_watts
-        if breaker.watts > breaker.alarm_watts:
-            breaker.look(at)
-        for breaker, share in rack.carriers:
-            breaker.watts += added_watts * share
-            if breaker.watts > breaker.alarm_watts:
-                breaker.look(at)
-        if self.ramps:
-            for breaker, _ in rack.carriers:
-                ramp = self.ramps.get(breaker.number)
-                if ramp is not None:
-                    ramp.note(at, breaker.watts)
-        if rack.neighbours:
-            self._blow(rack, at)
+    def _note_ramps(self, rack: TrueRack, at: float) -> None:
+        for breaker, _ in rack.carriers:
+            ramp = self.ramps.get(breaker.number)
+            if ramp is not None:
+                ramp.note(at, breaker.watts)
 
     def _blow(self, rack: TrueRack, at: float) -> None:
         """A rack's exhaust warms what its neighbours breathe."""
@@ -149,6 +151,8 @@ class Floor:
         added_watts = exhaust_watts - rack.exhaust_watts
         rack.exhaust_watts = exhaust_watts
         for warmed in rack.neighbours:
-            warmed.loop.move(at)
+            loop = warmed.loop
+            if at > loop.at:
+                loop.move(at)
             warmed.breathe(added_watts, at)
-            self.unfollowed[warmed.loop] = None
+            self.unfollowed[loop] = None

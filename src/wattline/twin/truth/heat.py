@@ -26,9 +26,10 @@ _DOUBLINGS = 64
 
 
 def find_next_crossing_at(floor: Floor, loop: TrueLoop) -> float:
-    """When a die on this loop next reaches a limit, or is cool enough to get speed back."""
-    if loop.is_calm():
-        return math.inf
+    """When a die on this loop next reaches a limit, or is cool enough to get speed back.
+
+    Asked where a loop is not calm: elsewhere none ever does.
+    """
     around = (loop.lagged_celsius, loop.coolant_celsius, loop.steady_celsius)
     warmest_celsius, coolest_celsius = max(around), min(around)
     soonest_seconds = math.inf

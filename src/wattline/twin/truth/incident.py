@@ -34,4 +34,5 @@ class Touched(msgspec.Struct, frozen=True):
     """What changed since it was last asked, by number, in the order in which it did."""
 
     resources: dict[int, None]
+    loops: dict[int, None]  # those of the resources that are loops
     nodes: dict[int, None]

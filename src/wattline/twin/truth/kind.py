@@ -10,6 +10,7 @@ import math
 from wattline.facility import Device, Loop, Node
 from wattline.physics import HeatState, predict_heat_speed, predict_other_watts, predict_speed
 from wattline.physics.cap_curve import OwnCurve
+from wattline.physics.server import predict_compute_watts
 from wattline.physics.throttle import SHUTDOWN_HYSTERESIS_KELVIN
 from wattline.twin.truth.lots import CURVE_WIDTH, IDLE_WIDTH, Lots
 
@@ -28,6 +29,7 @@ class Kind:
     __slots__ = (
         "_busy_other_watts",
         "_cap_watts",
+        "_empty_compute_watts",
         "_idle_other_watts",
         "_least_watts",
         "_span_watts",
@@ -65,6 +67,7 @@ class Kind:
         self.empty_box_watts = _quantise(asleep * self.idle_box_watts)  # while nobody uses it
         self.asleep_box_watts = _quantise(sent_asleep * self.idle_box_watts)  # once it was sent to sleep
         self.cooling, self.full_watts = loop.kind, node.nameplate_watts
+        self._empty_compute_watts = predict_compute_watts(self.cooling, self.empty_box_watts, self.full_watts)
         self.enters_celsius, self.leaves_celsius = _marks(device)
         self.speeds = _speeds(device)
 
@@ -78,7 +81,13 @@ class Kind:
     def part_watts(self, gpu_watts: float, utilisation: float) -> float:
         """One GPU with its part of the box around it."""
         busy_watts = self._busy_other_watts * min(1.0, utilisation)
-        return _quantise(gpu_watts + self._idle_other_watts + busy_watts)
+        return round((gpu_watts + self._idle_other_watts + busy_watts) * _QUANTA_PER_WATT) / _QUANTA_PER_WATT
+
+    def compute_watts(self, watts: float) -> float:
+        """What reaches the chips of a box that draws so much."""
+        if watts == self.empty_box_watts:  # half of all that is asked
+            return self._empty_compute_watts
+        return predict_compute_watts(self.cooling, watts, self.full_watts)
 
     def own_watts(self, curve: OwnCurve, utilisation: float, cap_fraction: float) -> float:
         """One GPU's draw under work that was measured by itself; a device takes no cap below its least."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wattline.facility import Loop
 from wattline.physics import ThermalParameters, predict_capacity_watts
 from wattline.physics.coolant import coolant_time_constant_seconds, is_stopped, predict_convection
-from wattline.physics.lag import predict_cascaded
+from wattline.physics.lag import predict_chased
 
 if TYPE_CHECKING:
     from wattline.twin.truth.node import TrueNode
@@ -106,11 +106,11 @@ class TrueLoop:
 
     def shape(self, seconds: float) -> tuple[float, float]:
         """What every die does in so long: the part it follows, and what the coolant's own move adds."""
-        followed = -expm1(-seconds / self.die_seconds)
         if self.stopped:
+            followed = -expm1(-seconds / self.die_seconds)
             return followed, self.kelvin_per_second * (seconds - self.die_seconds * followed)
-        gap_kelvin = self.steady_celsius - self.coolant_celsius
-        return followed, gap_kelvin * predict_cascaded(seconds, self.coolant_seconds, self.die_seconds)
+        followed, cascaded = predict_chased(seconds, self.coolant_seconds, self.die_seconds)
+        return followed, (self.steady_celsius - self.coolant_celsius) * cascaded
 
     def coolant_after(self, seconds: float) -> float:
         if self.stopped:
@@ -119,15 +119,30 @@ class TrueLoop:
         return self.coolant_celsius - gap_kelvin * expm1(-seconds / self.coolant_seconds)
 
     def lagged_after(self, seconds: float) -> float:
-        followed, moved_kelvin = self.shape(seconds)
+        if seconds == 0.0:
+            return self.lagged_celsius
+        if self.stopped:
+            followed, moved_kelvin = self.shape(seconds)
+        else:
+            followed, cascaded = predict_chased(seconds, self.coolant_seconds, self.die_seconds)
+            moved_kelvin = (self.steady_celsius - self.coolant_celsius) * cascaded
         return self.lagged_celsius + (self.coolant_celsius - self.lagged_celsius) * followed + moved_kelvin
 
     def move(self, at: float) -> None:
         seconds = at - self.at
         if seconds > 0.0:
-            followed, moved_kelvin = self.shape(seconds)
-            self.lagged_celsius += (self.coolant_celsius - self.lagged_celsius) * followed + moved_kelvin
-            self.coolant_celsius = self.coolant_after(seconds)
+            coolant_celsius, lagged_celsius = self.coolant_celsius, self.lagged_celsius
+            if self.stopped:
+                followed, moved_kelvin = self.shape(seconds)
+                self.coolant_celsius = self.coolant_after(seconds)
+            else:  # what these two come to, with the gap worked out once
+                gap_kelvin = self.steady_celsius - coolant_celsius
+                followed, cascaded = predict_chased(seconds, self.coolant_seconds, self.die_seconds)
+                moved_kelvin = gap_kelvin * cascaded
+                self.coolant_celsius = coolant_celsius - gap_kelvin * expm1(-seconds / self.coolant_seconds)
+            self.lagged_celsius = lagged_celsius + (
+                (coolant_celsius - lagged_celsius) * followed + moved_kelvin
+            )
             self.at = at
 
     def bound_celsius(self) -> float:
@@ -138,19 +153,22 @@ class TrueLoop:
         """Even the node with the least room cannot reach its throttle limit."""
         if self.limited:
             return False
-        bound_celsius = self.bound_celsius()
+        bound_celsius = self.steady_celsius  # as `bound_celsius`, in one go
+        if self.coolant_celsius > bound_celsius:
+            bound_celsius = self.coolant_celsius
+        if self.lagged_celsius > bound_celsius:
+            bound_celsius = self.lagged_celsius
+        bound_celsius += self.most_rise_kelvin
         if bound_celsius >= self.least_room:  # the roomier for who left since it was last looked at
             while self.least_room < _ROOMS - 1 and not self.rooms[self.least_room]:
                 self.least_room += 1
         return bound_celsius < self.least_room
 
-    def give_room(self, node: TrueNode, room_celsius: float) -> None:
-        """Note how warm it may get around a node."""
-        room = int(room_celsius)
-        if room != node.room:
-            room = min(max(room, 0), _ROOMS - 1)
-            self.rooms[node.room].pop(node, None)
-            self.rooms[room][node] = None
-            node.room = room
-            if room < self.least_room:
-                self.least_room = room
+    def give_room(self, node: TrueNode, room: int) -> None:
+        """Note how warm, in whole °C, it may get around a node."""
+        room = min(max(room, 0), _ROOMS - 1)
+        self.rooms[node.room].pop(node, None)
+        self.rooms[room][node] = None
+        node.room = room
+        if room < self.least_room:
+            self.least_room = room

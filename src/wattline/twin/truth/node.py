@@ -32,11 +32,21 @@ class TrueRack:
     nodes: list[TrueNode] = field(default_factory=list)
     neighbours: tuple[TrueRack, ...] = ()  # in air: whose exhaust reaches it, and whom its own reaches
     carriers: tuple[tuple[Breaker, float], ...] = ()  # and the part of its watts each carries now
+    chain: tuple[tuple[Breaker, float], ...] = ()  # its own breaker and these
+    reached: dict[int, None] = field(default_factory=dict)  # whose watts change with its own, by number
+    own_loop: dict[int, None] = field(default_factory=dict)  # the same of its loop alone
     idle_watts: float = 0.0
     exhaust_watts: float = 0.0  # what it draws beyond idle
     breathed_watts: float = 0.0  # of its neighbours' exhaust
     rise_kelvin: float = 0.0
     lagged_rise_kelvin: float = 0.0  # as its dies feel it, who lag
+
+    def hang_on(self, carriers: tuple[tuple[Breaker, float], ...]) -> None:
+        self.carriers = carriers
+        self.chain = ((self.breaker, 1.0), *carriers)
+        above = (breaker.number for breaker, _ in carriers)
+        self.reached = dict.fromkeys((self.loop.number, self.breaker.number, *above))
+        self.own_loop = {self.loop.number: None}
 
     def lagged_rise_after(self, at: float) -> float:
         if not self.neighbours:
@@ -51,7 +61,10 @@ class TrueRack:
 
     def breathe(self, added_watts: float, at: float) -> None:
         """Take in what the neighbours blow out from now on, so much more than before."""
-        self.move(at)
+        if at > self.at:
+            left = exp((self.at - at) / self.loop.die_seconds)
+            self.lagged_rise_kelvin = self.rise_kelvin + (self.lagged_rise_kelvin - self.rise_kelvin) * left
+            self.at = at
         self.breathed_watts += added_watts
         self.rise_kelvin = predict_recirculation_kelvin(self.breathed_watts)
 
@@ -89,19 +102,20 @@ class TrueNode:
     def holders(self) -> list[Work]:
         return [load.work for load in self.loads]
 
-    def excess_after(self, at: float) -> float:
-        left = exp((self.at - at) / self.loop.die_seconds)
-        return self.driven_kelvin + (self.excess_kelvin - self.driven_kelvin) * left
-
     def move(self, at: float) -> None:
         if at > self.at:
-            self.excess_kelvin = self.excess_after(at)
+            left, driven_kelvin = exp((self.at - at) / self.loop.die_seconds), self.driven_kelvin
+            self.excess_kelvin = driven_kelvin + (self.excess_kelvin - driven_kelvin) * left
             self.at = at
 
     def celsius_after(self, at: float) -> float:
         """Its hottest die; a box without GPUs is as warm as what cools it."""
-        loop = self.loop
-        return loop.lagged_after(at - loop.at) + self.rack.lagged_rise_after(at) + self.excess_after(at)
+        loop, rack, driven_kelvin = self.loop, self.rack, self.driven_kelvin
+        around_celsius = loop.lagged_after(at - loop.at)
+        if rack.neighbours:
+            around_celsius += rack.lagged_rise_after(at)
+        left = exp((self.at - at) / loop.die_seconds)
+        return around_celsius + (driven_kelvin + (self.excess_kelvin - driven_kelvin) * left)
 
 
 class Load(msgspec.Struct, eq=False):
@@ -142,11 +156,12 @@ class Work(msgspec.Struct, eq=False):
         power_speed = heat_speed = 1.0
         if self.curve is not None:
             power_speed = min(power_speed, self.curve.predict_speed(self.cap_fraction))
+        is_capped = self.cap_fraction < 1.0 and self.curve is None
         for load in self.loads:
             node = load.node
             if not load.gpus:
                 continue
-            if self.cap_fraction < 1.0 and self.curve is None:
+            if is_capped:
                 power_speed = min(power_speed, node.kind.power_speed(self.utilisation, self.cap_fraction))
             if node.level:
                 heat_speed = min(heat_speed, node.kind.speeds[node.level])

@@ -10,7 +10,7 @@ from wattline.twin.truth.node import TrueRack
 
 def trip(floor: Floor, breaker: Breaker, at: float) -> None:
     """It opens; what hung on it moves to the other side or goes dark."""
-    breaker.tripped = True
+    breaker.switch(tripped=True)
     breaker.look(at)
     floor.trips += 1
     floor.agenda.set(breaker.reset_slot, at + RESET_SECONDS)
@@ -19,7 +19,7 @@ def trip(floor: Floor, breaker: Breaker, at: float) -> None:
 
 
 def reset(floor: Floor, breaker: Breaker, at: float) -> None:
-    breaker.tripped = False
+    breaker.switch(tripped=False)
     floor.tell(IncidentKind.RESET, at, breaker.name, [], [])
     rewire(floor, breaker, at)
 
@@ -27,7 +27,7 @@ def reset(floor: Floor, breaker: Breaker, at: float) -> None:
 def derate(floor: Floor, breaker: Breaker, left: float, at: float) -> None:
     """A fault took part of what it may carry, or gave it back."""
     if breaker.left != left:
-        breaker.left = left
+        breaker.derate(left)
         breaker.look(at)
         rewire(floor, breaker, at)
 
@@ -71,7 +71,8 @@ def _feed(floor: Floor, rack: TrueRack, at: float) -> None:
         return
     if not carriers:
         _darken(floor, rack, at)
-    before, rack.carriers = rack.carriers, carriers
+    before = rack.carriers
+    rack.hang_on(carriers)
     for breaker, share in before:
         breaker.watts -= rack.breaker.watts * share
     for breaker, share in carriers:

@@ -20,9 +20,10 @@ from wattline.twin.truth.conditions import Conditions
 from wattline.twin.truth.energy import EnergyTally
 from wattline.twin.truth.heat import find_next_crossing_at
 from wattline.twin.truth.incident import Incident, Touched
+from wattline.twin.truth.kind import SHUTDOWN
 from wattline.twin.truth.loop import TrueLoop
 from wattline.twin.truth.lots import Lots
-from wattline.twin.truth.node import Load, Work
+from wattline.twin.truth.node import Load, TrueNode, Work
 from wattline.twin.truth.ports import Surroundings
 
 Carrier = Breaker | TrueLoop  # what carries watts up to a cap
@@ -30,6 +31,7 @@ Carrier = Breaker | TrueLoop  # what carries watts up to a cap
 # Real GPUs exceed their rating by a tenth; more than this is a mistake in the workload.
 _MOST_UTILISATION = 1.2
 _TIME_CONSTANTS_TO_REST = 5.0
+_UNTOUCHED = Touched({}, {}, {})
 
 
 class Truth:
@@ -63,7 +65,8 @@ class Truth:
     ) -> None:
         """A job begins on so many GPUs of each node; one that is off takes it down at once."""
         floor = self._floor
-        self._come_to(at)
+        if at != self.now:
+            self._come_to(at)
         _check_drive(key, utilisation, cap_fraction)
         if key in floor.works:
             raise UsageError(f"job {key}: runs already")
@@ -74,11 +77,11 @@ class Truth:
                 raise UsageError(f"job {key}: wants {gpus} GPUs of {node.name}, {node.gpus_free} are free")
             if node.site is not site:
                 raise UsageError(f"job {key}: {node.name} is at another site than its first node")
-        work = Work(key, site, utilisation, cap_fraction, at, curve)
-        floor.works[key] = work
+        work = floor.works[key] = Work(key, site, utilisation, cap_fraction, at, curve)
+        is_held_back = cap_fraction < 1.0 or curve is not None
         for number, gpus in nodes:
             node = floor.nodes[number]
-            if node.is_off or node.is_asleep:
+            if node.unpowered or node.level == SHUTDOWN or node.is_asleep:
                 work.lost = True
                 continue
             load = Load(work, node, gpus, 0.0, 0.0)
@@ -88,7 +91,9 @@ class Truth:
             node.loads.append(load)
             node.gpus_free -= gpus
             floor.refresh(node, at)
-        work.find_pace()
+            is_held_back = is_held_back or node.level > 0
+        if is_held_back:  # otherwise it runs at full speed, as it was made
+            work.find_pace()
 
     def change(
         self,
@@ -115,7 +120,8 @@ class Truth:
     def unload(self, key: str, at: float) -> float:
         """A job is over; returns the joules it used: its GPUs and their part of the boxes around them."""
         floor = self._floor
-        self._come_to(at)
+        if at != self.now:
+            self._come_to(at)
         work = self._work(key)
         floor.settle(work, at)
         for load in work.loads:
@@ -168,11 +174,15 @@ class Truth:
         floor = self._floor
         if at < self.now:
             raise WattlineError(f"twin: time goes on only, got {at - self.now:g} s", hint="give it one clock")
-        self._follow()
-        while floor.agenda.next_at() <= at:
-            floor.agenda.happen()
+        if floor.unfollowed:
+            self._follow()
+        agenda = floor.agenda
+        while agenda.next_at() <= at:
+            agenda.happen()
             self._follow()
         self.now = at
+        if not floor.incidents:
+            return []
         told, floor.incidents = floor.incidents, []
         return told
 
@@ -180,14 +190,20 @@ class Truth:
         """Resources and nodes whose watts, heat or caps changed since last drained."""
         floor = self._floor
         resources, nodes = floor.touched_resources, floor.touched_nodes
+        if not resources:
+            if not nodes:
+                return _UNTOUCHED
+            if len(nodes) == 1:  # most often: what its rack reaches is known
+                floor.touched_nodes = {}
+                rack = floor.nodes[next(iter(nodes))].rack
+                return Touched(rack.reached, rack.own_loop, nodes)
+        loops = {number: None for number in resources if number in floor.loops} if resources else {}
         for number in nodes:
-            node = floor.nodes[number]
-            rack = node.rack
-            resources[node.loop.number] = resources[rack.breaker.number] = None
-            for breaker, _ in rack.carriers:
-                resources[breaker.number] = None
+            rack = floor.nodes[number].rack
+            loops[rack.loop.number] = None
+            resources.update(rack.reached)
         floor.touched_resources, floor.touched_nodes = {}, {}
-        return Touched(resources, nodes)
+        return Touched(resources, loops, nodes)
 
     def resource_watts(self, resource: int) -> float:
         """What a rack or supply carries; a loop's heat."""
@@ -200,6 +216,14 @@ class Truth:
     def carrier(self, resource: int) -> Carrier:
         """What carries it: read only, and always as it is now."""
         return self._floor.breakers.get(resource) or self._floor.loops[resource]
+
+    def node(self, number: int) -> TrueNode:
+        """A node: read only, and always as it is now."""
+        return self._floor.nodes[number]
+
+    def loop(self, resource: int) -> TrueLoop:
+        """A loop: read only, and always as it is now."""
+        return self._floor.loops[resource]
 
     def link_fraction(self, link: str) -> float:
         """What faults leave of a link."""
@@ -272,6 +296,11 @@ class Truth:
         """Find anew when a die next reaches a limit, on loops where something changed."""
         floor = self._floor
         for loop in floor.unfollowed:
+            if loop.is_calm():
+                if loop in floor.uncalm:
+                    del floor.uncalm[loop]
+                    floor.agenda.set(loop.slot, math.inf)
+                continue
             crossing_at = find_next_crossing_at(floor, loop)
             floor.agenda.set(loop.slot, crossing_at)
             if loop.limited or crossing_at < math.inf:

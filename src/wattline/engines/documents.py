@@ -1,0 +1,21 @@
+"""Documents: what does a file in an attempt's directory say, whoever wrote it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from wattline.engines.files import read_bounded
+
+Document = TypeVar("Document")
+
+
+def read_document(directory: Path, name: str, kind: type[Document]) -> Document | None:
+    """A document of this kind; None where there is none, or the command has put something else there."""
+    try:
+        text = read_bounded(directory, name)
+        return None if text is None else msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, RecursionError, OSError):
+        return None

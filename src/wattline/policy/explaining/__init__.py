@@ -1,0 +1,1 @@
+"""Why does a job wait, what would change that, and what room is left?"""

@@ -1,0 +1,171 @@
+"""A team's week: what may it use, what has it used and been promised, and will that last?
+
+Used is what ended this week; promised is the most that running jobs may still use. The present rate is what
+running jobs use in an hour as they run now: their GPUs, and their peak power under the cap they are under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from wattline.policy.permitting.exceptions import NAMES, QUANTITIES, format_amount, granted
+from wattline.policy.placing.offering import usage_alone
+from wattline.spec.policy import Policy
+from wattline.state import ENDED, Job, JobState, Place, Plant, Snapshot, Usage, usage_of, week_ends_at
+from wattline.state.account import WEEK_SECONDS, promise_of
+from wattline.units import SECONDS_PER_HOUR
+
+
+class QuotaWeek(msgspec.Struct, frozen=True, kw_only=True):
+    """One quota or budget of a team; amounts in its unit. Without a limit nothing is left or reached."""
+
+    quantity: str
+    unit: str
+    limit: float | None  # what was granted on top included
+    granted: float
+    used: float
+    promised: float
+    left: float | None
+    rate_per_hour: float
+    reaches_at: float | None  # before the week ends, at the present rate
+
+
+class TeamWeek(msgspec.Struct, frozen=True, kw_only=True):
+    team: str
+    limit: str  # hard | soft | none
+    quotas: tuple[QuotaWeek, ...]
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    running_gpus: int
+    waiting_gpus: int
+
+
+class RunTake(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run takes of its team's week."""
+
+    run: str
+    project: str
+    used: Usage
+    promised: Usage
+    still: Usage  # at most, by the jobs that have not started; those not estimated left out
+    not_estimated: tuple[str, ...]
+
+
+def teams_of(snapshot: Snapshot, policy: Policy) -> list[str]:
+    """Teams of the policy, then projects that it says nothing of and that use something or ask for it."""
+    asking = {job.request.project for job in snapshot.jobs.values() if job.state not in ENDED}
+    return [*policy.teams, *sorted({*asking, *snapshot.accounts}.difference(policy.teams))]
+
+
+def week_of_team(snapshot: Snapshot, policy: Policy, project: str, *, is_conducted: bool = True) -> TeamWeek:
+    """Where nobody conducts, what was running uses nothing any more."""
+    jobs = [job for job in snapshot.jobs.values() if job.request.project == project]
+    holding = [job for job in jobs if job.id in snapshot.holding]
+    waiting = [job for job in jobs if job.state in (JobState.WAITING, JobState.PAUSED)]
+    team = policy.teams.get(project)
+    return TeamWeek(
+        team=project,
+        limit="none" if team is None or not team.quota.model_fields_set else team.limit,
+        quotas=tuple(_quotas(snapshot, policy, project, holding if is_conducted else ())),
+        running=tuple([job.id for job in holding]),
+        waiting=tuple([job.id for job in waiting]),
+        running_gpus=sum(job.request.gpus for job in holding),
+        waiting_gpus=sum(job.request.gpus for job in waiting),
+    )
+
+
+def _quotas(snapshot: Snapshot, policy: Policy, project: str, holding: Iterable[Job]) -> Iterator[QuotaWeek]:
+    account, team = snapshot.account(project), policy.teams.get(project)
+    promised = account.promised.usage()
+    hourly, spent = Usage(), Usage()
+    for job in holding:
+        each = _in_an_hour(snapshot, job)
+        hourly = hourly.plus(each)
+        ran_seconds = snapshot.at - job.started_at if job.started_at is not None else 0.0
+        spent = spent.plus(_times(each, ran_seconds / SECONDS_PER_HOUR))
+    for quantity, unit, rule in QUANTITIES:
+        written: float | None = getattr(team.quota, quantity) if team is not None else None
+        more = sum([exception.amount for exception in granted(snapshot, project, rule)], 0.0)
+        limit = None if written is None else written + more
+        used, rate = getattr(account.used, quantity), getattr(hourly, quantity)
+        committed = used + getattr(promised, quantity)
+        yield QuotaWeek(
+            quantity=quantity,
+            unit=unit,
+            limit=limit,
+            granted=more if written is not None else 0.0,
+            used=used,
+            promised=getattr(promised, quantity),
+            left=None if limit is None else max(0.0, limit - committed),
+            rate_per_hour=rate,
+            reaches_at=None
+            if limit is None
+            else _reached_at(snapshot.at, limit - used - getattr(spent, quantity), rate),
+        )
+
+
+def _in_an_hour(snapshot: Snapshot, job: Job) -> Usage:
+    assert job.place is not None
+    return promise_of(job.request, job.place, snapshot.plant, job.power_fraction, SECONDS_PER_HOUR)
+
+
+def _times(usage: Usage, factor: float) -> Usage:
+    return Usage(*[factor * getattr(usage, quantity) for quantity, _, _ in QUANTITIES])
+
+
+def _reached_at(at: float, left: float, rate_per_hour: float) -> float | None:
+    if left <= 0:
+        return at
+    if rate_per_hour <= 0:
+        return None
+    reached_at = at + SECONDS_PER_HOUR * left / rate_per_hour
+    return reached_at if reached_at < week_ends_at(at) else None
+
+
+def take_of_run(snapshot: Snapshot, policy: Policy, run: str, jobs: Iterable[str]) -> RunTake:
+    used, promised, still = Usage(), Usage(), Usage()
+    not_estimated, project = [], ""
+    for job_id in jobs:
+        job = snapshot.job(job_id)
+        project = job.request.project
+        used, promised = used.plus(job.usage), promised.plus(job.promise)
+        if job.state in ENDED or job_id in snapshot.holding:
+            continue
+        knows_end = job.request.max_duration_seconds is not None
+        most = usage_alone(snapshot, policy, job.remainder) if knows_end else None
+        if most is None:
+            not_estimated.append(job.request.phase)
+        else:
+            still = still.plus(most)
+    return RunTake(
+        run=run,
+        project=project,
+        used=used,
+        promised=promised,
+        still=still,
+        not_estimated=tuple(not_estimated),
+    )
+
+
+def review_quotas(policy: Policy, plant: Plant) -> list[str]:
+    """Where teams were promised more in a week than the whole facility can give, with both numbers."""
+    hours = WEEK_SECONDS / SECONDS_PER_HOUR
+    most = Usage()
+    for spot in plant.spots:
+        it_kwh = spot.node.nameplate_watts * hours / 1000.0
+        place = Place(spot.site.name, ((spot.node.name, spot.node.gpus),))
+        most = most.plus(usage_of(spot.node.gpus * hours, it_kwh, place, plant))
+    warnings = []
+    for quantity, _, _ in QUANTITIES:
+        quotas = [getattr(team.quota, quantity) for team in policy.teams.values()]
+        total = sum(quota for quota in quotas if quota is not None)
+        able: float = getattr(most, quantity)
+        if total > able:
+            warnings.append(
+                f"quotas of {len([quota for quota in quotas if quota])} teams add up to "
+                f"{format_amount(total)} {NAMES[quantity]} a week; flat out, all of {plant.facility.name} "
+                f"comes to {format_amount(able)}"
+            )
+    return warnings

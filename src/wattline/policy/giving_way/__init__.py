@@ -1,0 +1,1 @@
+"""Which running jobs are under pressure, and which rung does each take, at what price?"""

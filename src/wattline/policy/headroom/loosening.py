@@ -1,0 +1,135 @@
+"""Loosening: where may shapes that are known to have fitted nowhere fit now?
+
+Where nothing was loosened it is as it was; where there is less room than one needs it does not fit, and will
+not before more is loosened. What does not fit does not fit for more watts or more GPUs either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wattline.policy.headroom.leeway import ROUNDING, tightest_watts
+from wattline.policy.headroom.power import headroom_of
+from wattline.policy.headroom.rooms import Rooms
+from wattline.spec.policy import Policy
+from wattline.state import JobRequest, Kind, Line, Snapshot
+
+_Size = tuple[float, tuple[str, ...], bool]  # watts of each GPU, and the rest of a kind
+
+_NONE = math.nan  # no watts fail: as much as a GPU can draw has no bound, and nothing is at or above this
+
+
+class _Bounds:
+    """Of one kind: the fewest watts of each GPU that fit nowhere, and the most that may, and where."""
+
+    __slots__ = ("failing", "least_failing", "most_passing", "pool")
+
+    def __init__(self) -> None:
+        self.failing: dict[int, float] = {}  # by pool, the fewest that do not fit there
+        self.least_failing, self.most_passing, self.pool = _NONE, -math.inf, -1
+
+
+class Loosened:
+    """Good for one decision, in which room is taken and none is given back."""
+
+    __slots__ = (
+        "_bounds",
+        "_draft",
+        "_headroom",
+        "_pools",
+        "_power_fraction",
+        "_rooms",
+        "_shared_watts",
+        "_smallest_failing",
+    )
+
+    def __init__(
+        self, draft: Snapshot, policy: Policy, pools: Sequence[int], power_fraction: float = 1.0
+    ) -> None:
+        self._draft, self._pools, self._power_fraction = draft, pools, power_fraction
+        self._headroom = headroom_of(draft, policy.thresholds)
+        self._rooms = Rooms.of(draft, policy.thresholds)
+        self._bounds: dict[Kind, _Bounds] = {}
+        self._smallest_failing: dict[_Size, int] = {}  # the fewest GPUs of some watts that fit nowhere
+        self._shared_watts: dict[int, float] = {}  # by pool, what is left of what carries all of it
+
+    def may_fit_line(self, line: Line) -> bool:
+        """The same of the first in a line."""
+        bounds, watts = self._bounds.get(line.kind), line.watts
+        if bounds is not None:
+            if watts <= bounds.most_passing:
+                return True
+            if watts >= bounds.least_failing:
+                return False
+        return self.may_fit(self._draft.jobs[line.queue[0][2]].request)
+
+    def may_fit(self, request: JobRequest) -> bool:
+        """Whether any pool that was loosened may carry a job by now; none does for most, most of the time."""
+        if not self._pools:
+            return False
+        kind, watts = request.kind, request.each_watts
+        bounds = self._bounds.get(kind)
+        if bounds is None:
+            bounds = self._bounds[kind] = _Bounds()
+        if watts <= bounds.most_passing:
+            return True
+        gpus, size = kind[0], (watts, *kind[1:])
+        if watts >= bounds.least_failing or gpus >= self._smallest_failing.get(size, math.inf):
+            return False
+        failing = bounds.failing
+        for pool in self._pools:
+            if watts >= failing.get(pool, _NONE):
+                continue
+            if self._fits_in(request, pool):
+                bounds.most_passing, bounds.pool = watts, pool
+                return True
+            failing[pool] = watts
+        bounds.least_failing, self._smallest_failing[size] = watts, gpus
+        return False
+
+    def pools(self, request: JobRequest) -> list[int]:
+        """Those that may carry it."""
+        known = self._bounds.get(request.kind)
+        failing, watts = known.failing if known is not None else {}, request.each_watts
+        return [
+            pool
+            for pool in self._pools
+            if not watts >= failing.get(pool, _NONE) and self._fits_in(request, pool)
+        ]
+
+    def open(self, pools: Sequence[int]) -> None:
+        """There is more room in these pools than was known: nothing is kept there any more."""
+        self._pools = sorted({*self._pools, *pools})
+        self._smallest_failing.clear()
+        self._shared_watts.clear()
+        for bounds in self._bounds.values():
+            bounds.least_failing = _NONE
+            bounds.failing.clear()
+
+    def take(self, site: str) -> None:
+        """Somebody took a place at a site: there is less room than there was."""
+        plant = self._draft.plant
+        for pool in plant.pools_of_site[plant.site_numbers[site]]:
+            self._shared_watts.pop(pool, None)
+        for bounds in self._bounds.values():
+            if bounds.pool >= 0 and plant.pools[bounds.pool][0] == site:
+                bounds.most_passing, bounds.pool = -math.inf, -1
+
+    def _fits_in(self, request: JobRequest, pool: int) -> bool:
+        if request.elastic is not None:
+            request = request.at_width(request.elastic.least)
+        if request.gpu_models and self._draft.plant.pools[pool][1] not in request.gpu_models:
+            return False
+        if self._draft.free_in(pool) < request.gpus:  # neither on one node nor on several
+            return False
+        # Where power is short this answers for nearly all who wait, wherever they would stand.
+        shared_watts = self._shared_watts.get(pool)
+        if shared_watts is None:
+            above = self._draft.plant.common_above[pool]
+            shared_watts = self._shared_watts[pool] = tightest_watts(self._headroom, above)
+        each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
+        if shared_watts < each_watts * (request.gpus - ROUNDING):
+            return False
+        room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
+        return room.fits(request.gpus) or (request.may_spread and room.may_spread(request.gpus))

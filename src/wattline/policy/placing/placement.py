@@ -1,0 +1,398 @@
+"""Placement: among the places where a job fits, which is best; and where it fits nowhere, what is closest?
+
+Places are first weighed by numbers alone; only the one that is taken, or that came closest, is judged in
+full, with a verdict of every rule.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from wattline.policy.headroom.heat import Coolness, judge_heat
+from wattline.policy.headroom.power import UNITS, Headroom, headroom_of, judge_claim
+from wattline.policy.headroom.roomiest import Roomiest, carriers, nearest_zones
+from wattline.policy.headroom.rooms import Room, Rooms, zone_spans
+from wattline.policy.permitting.permission import judge_budget
+from wattline.policy.permitting.pools import pools_for, transfer_usd
+from wattline.policy.placing.gang import Spread
+from wattline.policy.placing.objective import place_score, transfer_score
+from wattline.policy.placing.shortfall import distance, judge_existence
+from wattline.spec.policy import Policy
+from wattline.state import (
+    Claim,
+    JobRequest,
+    Place,
+    Snapshot,
+    Verdict,
+    claim_of,
+    compared_hours,
+    peak_watts_on,
+)
+from wattline.state.claim import saving_of, taking_of
+
+# Placement looks at this many feasible places, the cheapest first, before it takes the best of them.
+_ENOUGH = 2
+# What came closest is looked for in this many pools, the cheapest first: one reason is enough.
+_MOST_EXPLAINED = 16
+
+Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A place with its verdicts, or the verdicts of what came closest."""
+
+    place: Place | None
+    verdicts: tuple[Verdict, ...]
+
+
+def choose_place(
+    snapshot: Snapshot,
+    policy: Policy,
+    request: JobRequest,
+    *,
+    power_fraction: float = 1.0,
+    near: str | None = None,
+    sites: Collection[str] | None = None,
+    only: Collection[int] | None = None,
+    explain: bool = True,
+    judge: bool = True,
+    roomy: bool = False,
+    pools: Sequence[tuple[float, int]] | None = None,
+) -> Choice:
+    """The best feasible place, cheapest by the policy's weights; ties go to the first in the facility.
+
+    Where nothing fits, `explain` says what came closest; where `only` some pools were looked at, nothing is
+    said about the others. Who only asks where need not `judge` what is found; who knows that all these
+    pools are `roomy` saves that look. `pools`, with what an hour there scores, stand instead of our own.
+    """
+    search = _Search(snapshot, policy, request, power_fraction, near)
+    spreads = request.may_spread
+    hours = compared_hours(request)
+    if pools is None:
+        pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
+    fitting = 0
+    for each, pool in pools:
+        if (only is not None and pool not in only) or search.is_known_full(pool):
+            continue
+        cost = each * hours
+        if fitting >= _ENOUGH or search.best_score <= cost:
+            break  # what is left costs as much or more, however roomy it is
+        room = search.room(pool)
+        tried = search.weigh_single(pool, cost, room)
+        # A job that fits on one node is not spread over several.
+        # Where nothing fits, that is worked out in full: nobody has to look here again until it changes.
+        if not tried:
+            spread = request.gpus > 1 and (roomy or room.spreads(request.gpus))
+            if spread and spreads:
+                search.weigh_gangs(pool, cost, room)
+            elif not spread and not room.fits(request.gpus):
+                search.note_full(pool)
+        fitting += tried
+    if search.best:
+        place = search.place(search.best)
+        return Choice(place, search.judge(place) if judge else ())
+    if only is not None or not explain:
+        judged = judge and search.closest and request.project in policy.teams
+        return Choice(None, search.judge(search.place(search.closest)) if judged else ())
+    for _, pool in pools[:_MOST_EXPLAINED]:
+        if search.is_farther(pool):
+            continue
+        search.look_for_closest(pool)
+        if spreads and snapshot.free_in(pool) >= request.gpus:
+            search.note_gangs(pool)
+    search.weigh_noted()
+    if search.closest:
+        return Choice(None, search.judge(search.place(search.closest)))
+    return Choice(None, (judge_existence(snapshot, policy, request, sites),))
+
+
+def score_place(snapshot: Snapshot, policy: Policy, request: JobRequest, place: Place) -> float | None:
+    """What a place scores if nothing else is decided; None where the job does not fit there."""
+    search = _Search(snapshot, policy, request, 1.0, None)
+    plant = snapshot.plant
+    nodes = tuple([(plant.node_number[name], gpus) for name, gpus in place.nodes])
+    pool = plant.spots[nodes[0][0]].pool
+    costs = [each for each, known in pools_for(plant, policy, request) if known == pool]
+    if not costs or not search.weigh(nodes, costs[0] * compared_hours(request)):
+        return None
+    return search.best_score
+
+
+class _Search:
+    """One search for a place: what is asked, what is free, and the best and the closest so far."""
+
+    __slots__ = (
+        "_changes",
+        "_closest_distance",
+        "_coolness",
+        "_full",
+        "_headroom",
+        "_is_team",
+        "_near",
+        "_noted",
+        "_policy",
+        "_power_fraction",
+        "_request",
+        "_rooms",
+        "_snapshot",
+        "best",
+        "best_score",
+        "closest",
+    )
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        request: JobRequest,
+        power_fraction: float,
+        near: str | None,
+    ) -> None:
+        self._snapshot, self._policy, self._request = snapshot, policy, request
+        self._power_fraction, self._near = power_fraction, near
+        self._is_team = request.project in policy.teams
+        self._headroom: Headroom = headroom_of(snapshot, policy.thresholds)
+        self._rooms = Rooms.of(snapshot, policy.thresholds)
+        self._full = self._rooms.full(request, power_fraction)
+        self._changes = snapshot.site_changes(policy.thresholds.reading_max_age)
+        self._coolness = Coolness(snapshot, request, policy.thresholds)
+        self.best: Nodes = ()
+        self.best_score = math.inf
+        self.closest: Nodes = ()
+        self._closest_distance = math.inf
+        self._noted: list[tuple[float, int, Nodes]] = []
+
+    def is_known_full(self, pool: int) -> bool:
+        """Whether a job no bigger than this one was found not to fit, and nothing has changed there since."""
+        found = self._full.get(pool)
+        if found is None or self._changes is None or self._request.gpus < found[1]:
+            return False
+        return self._changes[self._snapshot.plant.site_of_pool[pool]] == found[0]
+
+    def note_full(self, pool: int) -> None:
+        if self._changes is not None:
+            changes = self._changes[self._snapshot.plant.site_of_pool[pool]]
+            self._full[pool] = (changes, self._request.gpus)
+
+    def room(self, pool: int) -> Room:
+        return self._rooms.room(self._snapshot, self._headroom, self._request, pool, self._power_fraction)
+
+    def weigh_single(self, pool: int, cost: float, room: Room) -> int:
+        """Weigh places on one node, tightest fit first; how many were found to fit."""
+        snapshot, request, plant = self._snapshot, self._request, self._snapshot.plant
+        gpus, cpus, headroom = request.gpus, request.cpus, self._headroom
+        bays, spots = plant.bays, plant.spots
+        if room.is_full(gpus):
+            return 0
+        saving = saving_of(request, plant.pools[pool][0], plant)
+        if saving and not self._carries(saving):
+            return 0
+        if self._near is not None:
+            cost += self._transfer_cost(pool)
+        fitting, spans = 0, zone_spans(plant)
+        fits_in: dict[int, bool] = {}  # by zone
+        for leftover, nodes in enumerate(snapshot.nodes_by_free(pool)[gpus:]):
+            position = 0
+            while position < len(nodes):
+                node = nodes[position]
+                number = spots[node].bay
+                bay = bays[number]
+                fits = fits_in.get(bay.zone)
+                if fits is None:
+                    fits = fits_in[bay.zone] = room.fits_in(bay.zone, gpus)
+                if not fits:
+                    position = bisect_left(nodes, spans[number], position)
+                    continue
+                # Nodes of one bay with as much free fit or fail alike, but for their own heat and CPUs.
+                next_position = bisect_left(nodes, bay.ends_before, position)
+                if room.rack(number) < gpus:
+                    position = next_position
+                    continue
+                position += 1
+                if snapshot.cpus_free(node) < cpus:
+                    continue
+                taking = taking_of(request, plant, node, gpus, self._power_fraction)
+                amount = taking.loop_amount
+                warmth = self._coolness.share(node, taking.gpu_watts, amount) if gpus else 0.0
+                if warmth is None or self._is_team or not gpus:
+                    if not self._look_closer(((node, gpus),), cost, leftover):
+                        continue
+                else:
+                    left = min(room.above_watts(bay.zone), headroom[bay.rack_resource]) - amount
+                    self._note_best(((node, gpus),), cost, warmth, left, leftover)
+                position = next_position
+                fitting += 1
+                if fitting >= _ENOUGH:
+                    return fitting
+        return fitting
+
+    def weigh_gangs(self, pool: int, cost: float, room: Room) -> None:
+        """Weigh arrangements over several nodes; where none is carried, those that show what is short."""
+        tried = 0
+        for nodes in self._spread().places(pool, room):
+            tried += self.weigh(nodes, cost + self._transfer_cost(pool))
+            if tried >= _ENOUGH:
+                return
+
+    def note_gangs(self, pool: int) -> None:
+        """Lay out what shows what is short in a pool, and how far off it is at least."""
+        spread, each_watts = self._spread(), self.room(pool).each_watts
+        for nodes in spread.places(pool, None):
+            self._noted.append((spread.least_missing(nodes, each_watts), len(self._noted), nodes))
+
+    def weigh_noted(self) -> None:
+        """Weigh of these whatever may be closer than all else; the nearest first."""
+        for bound, _, nodes in sorted(self._noted):
+            if bound >= self._closest_distance:
+                return
+            self.weigh(nodes, 0.0)
+
+    def _spread(self) -> Spread:
+        return Spread(
+            snapshot=self._snapshot,
+            thresholds=self._policy.thresholds,
+            request=self._request,
+            power_fraction=self._power_fraction,
+            headroom=self._headroom,
+        )
+
+    def weigh(self, nodes: Nodes, cost: float) -> bool:
+        """Weigh one arrangement; whether it fits."""
+        snapshot = self._snapshot
+        claim = claim_of(self._request, self.place(nodes), snapshot.plant, self._power_fraction)
+        if not self._carries(claim.amounts):
+            self._note_closest(nodes, self._missing(claim.amounts))
+            return False
+        warmth = self._warmth(claim)
+        leftover = sum([snapshot.gpus_free(node) - gpus for node, gpus in nodes])
+        if warmth is None or self._is_team:
+            return self._look_closer(nodes, cost, leftover, claim)
+        self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover)
+        return True
+
+    def is_farther(self, pool: int) -> bool:
+        """Whether what all of a pool hangs on is further from carrying the job than some place already is."""
+        watts = self._request.gpus * self.room(pool).each_watts
+        if self._closest_distance == math.inf or not watts:
+            return False
+        missing = 0.0
+        for resource, share in self._snapshot.plant.common_above[pool]:
+            missing += max(0.0, 1.0 - self._headroom[resource] / (watts * share))
+        return missing > 0.0 and missing >= self._closest_distance
+
+    def look_for_closest(self, pool: int) -> None:
+        """Weigh the roomiest rack of zones that may be closer: the closest says what a job waits for."""
+        snapshot, request, plant = self._snapshot, self._request, self._snapshot.plant
+        gpus, headroom, by_bay = request.gpus, self._headroom, carriers(plant)
+        saving = saving_of(request, plant.pools[pool][0], plant)
+        roomiest = Roomiest.of(snapshot, self._policy.thresholds)
+        for bound, zone in nearest_zones(snapshot, headroom, request, pool, self.room(pool)):
+            if bound >= self._closest_distance:
+                break
+            node = roomiest.node(snapshot, headroom, request, zone)
+            if node is None:
+                continue
+            spot = plant.spots[node]
+            device = spot.node.device
+            peak = peak_watts_on(request, plant, node, gpus, self._power_fraction)
+            watts = max(0.0, peak - gpus * (device.idle_watts if device else 0.0))
+            amounts = [(one, math.ceil(watts * share)) for one, share in by_bay[spot.bay]]
+            missing = self._missing(sorted(amounts + saving) if saving else amounts)
+            if missing > 0.0:
+                self._note_closest(((node, gpus),), missing)
+            else:
+                self._look_closer(((node, gpus),), 0.0, 0)
+
+    def place(self, nodes: Nodes) -> Place:
+        spots = self._snapshot.plant.spots
+        site = spots[nodes[0][0]].site.name
+        return Place(site, tuple([(spots[node].node.name, gpus) for node, gpus in nodes]))
+
+    def judge(self, place: Place, claim: Claim | None = None) -> tuple[Verdict, ...]:
+        """Everything that is asked of a place, each rule with its verdict."""
+        snapshot, policy, request = self._snapshot, self._policy, self._request
+        claim = claim or claim_of(request, place, snapshot.plant, self._power_fraction)
+        verdicts = judge_claim(snapshot, claim, policy.thresholds, request.job)
+        verdicts += self._judge_heat(claim)
+        if self._is_team:
+            verdicts += judge_budget(snapshot, request, place, self._power_fraction, policy)
+        return tuple(verdicts)
+
+    def _judge_heat(self, claim: Claim) -> list[Verdict]:
+        if len(claim.nodes) == 1 and claim.gpu_watts:  # most jobs, and most of those stay cool
+            plant, (node, gpus) = self._snapshot.plant, claim.nodes[0]
+            taking = taking_of(self._request, plant, node, gpus, self._power_fraction)
+            cool = self._coolness.judge(node, claim.gpu_watts, taking.loop_amount)
+            if cool is not None:
+                return [cool]
+        return judge_heat(self._snapshot, self._request, claim, self._policy.thresholds)
+
+    def _carries(self, amounts: Iterable[tuple[int, int]]) -> bool:
+        headroom = self._headroom
+        return all(headroom[resource] >= amount for resource, amount in amounts)
+
+    def _missing(self, amounts: Iterable[tuple[int, int]]) -> float:
+        """How far a place is from fitting: shortfalls relative to what was asked, summed."""
+        headroom = self._headroom
+        return sum(
+            [max(0.0, amount - headroom[resource]) / amount for resource, amount in amounts if amount > 0]
+        )
+
+    def _least_watts(self, claim: Claim) -> float:
+        """What is left of the tightest thing that carries watts."""
+        kinds = self._snapshot.plant.kinds
+        carrying = [(one, amount) for one, amount in claim.amounts if UNITS[kinds[one]] == "watts"]
+        return min([self._headroom[one] - amount for one, amount in carrying])
+
+    def _transfer_cost(self, pool: int) -> float:
+        site = self._snapshot.plant.pools[pool][0]
+        if self._near is None or site == self._near:
+            return 0.0
+        return transfer_score(self._policy.weights, transfer_usd(self._snapshot, self._near, site))
+
+    def _look_closer(self, nodes: Nodes, cost: float, leftover: int, claim: Claim | None = None) -> bool:
+        """Heat that may come later, and budgets, are judged in full."""
+        verdicts = self.judge(self.place(nodes), claim)
+        against = [verdict for verdict in verdicts if not verdict.allows]
+        if against:
+            self._note_closest(nodes, distance(against))
+            return False
+        warmth, least_watts = 0.0, math.inf
+        for verdict in verdicts:
+            predicted = verdict.numbers.get("predicted_celsius")
+            if predicted is not None:
+                warmth = max(warmth, predicted / verdict.numbers["limit_celsius"])
+            least_watts = min(least_watts, verdict.numbers.get("left_watts", math.inf))
+        self._note_best(nodes, cost, warmth, least_watts, leftover)
+        return True
+
+    def _warmth(self, claim: Claim) -> float | None:
+        """How near its limit the hottest node would end; None where it may not stay below."""
+        plant, amounts = self._snapshot.plant, dict(claim.amounts)
+        warmth = 0.0
+        for node, _ in claim.nodes:
+            added = amounts.get(plant.spots[node].loop_resource, 0)
+            share = self._coolness.share(node, claim.gpu_watts, added)
+            if share is None:
+                return None
+            warmth = max(warmth, share)
+        return warmth
+
+    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> None:
+        weights = self._policy.weights
+        switches = self._switches(nodes) if weights.topology and len(nodes) > 1 else 1
+        score = place_score(weights, cost, warmth, least_watts, leftover, switches)
+        if score < self.best_score:
+            self.best, self.best_score = nodes, score
+
+    def _switches(self, nodes: Nodes) -> int:
+        spots = self._snapshot.plant.spots
+        return len({spots[node].rack.switch for node, _ in nodes})
+
+    def _note_closest(self, nodes: Nodes, missing: float) -> None:
+        if missing < self._closest_distance:
+            self.closest, self._closest_distance = nodes, missing

@@ -1,0 +1,1 @@
+"""Who goes first, for whom is a place kept, and who makes way?"""

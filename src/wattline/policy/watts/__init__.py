@@ -1,0 +1,1 @@
+"""Who runs under which cap, and how fast may load be added to a feed?"""

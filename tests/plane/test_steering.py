@@ -1,0 +1,58 @@
+"""What may be asked of which jobs, and what is said where it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from building import Hall, a_job, a_link, a_site, a_world
+from wattline.errors import RefusedError, UsageError
+from wattline.plane.finding import UnknownError
+from wattline.plane.steering import ask_of, asking, describe_steered, say_steered
+
+
+@pytest.fixture
+def hall() -> Hall:
+    hall = a_world(a_site("zurich"), a_site("oslo"), links=[a_link(("zurich", "oslo"))])
+    hall.run(a_job("r1/train", checkpoints=True), a_job("r1/plain"))
+    return hall
+
+
+def test_each_word_goes_to_those_that_can_heed_it(hall: Hall) -> None:
+    assert [job.id for job in ask_of(hall.state, "r1", "cancel")[1]] == ["r1/train", "r1/plain"]
+    assert [job.id for job in ask_of(hall.state, "r1", "migrate")[1]] == ["r1/train"]
+    hall.asked("r1/train", "pause")
+    assert [job.id for job in ask_of(hall.state, "r1", "resume")[1]] == ["r1/train"]
+    assert [job.id for job in ask_of(hall.state, "r1", "pause")[1]] == ["r1/plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "want", "to", "said"),
+    [
+        ("r1/plain", "migrate", None, "keeps no checkpoints"),
+        ("r1", "resume", None, "is not paused"),
+        ("r1/train", "migrate", "zurich", "already"),
+    ],
+)
+def test_where_no_job_can_the_reason_is_told(
+    hall: Hall, name: str, want: str, to: str | None, said: str
+) -> None:
+    here = hall.job().place
+    assert here is not None
+    with pytest.raises(RefusedError, match=said):
+        ask_of(hall.state, name, want, to=here.site if to else None)
+
+
+def test_names_that_are_not_there_are_told_with_those_that_are(hall: Hall) -> None:
+    with pytest.raises(UnknownError, match="site 'olso'"):
+        ask_of(hall.state, "r1", "migrate", to="olso")
+    with pytest.raises(UnknownError, match="job 'r2'"):
+        ask_of(hall.state, "r2", "cancel")
+    with pytest.raises(UsageError, match="'dance'"):
+        ask_of(hall.state, "r1", "dance")
+
+
+def test_a_word_names_who_said_it_and_says_what_follows(hall: Hall) -> None:
+    run, jobs = ask_of(hall.state, "r1/train", "migrate")
+    (word,) = asking(jobs, "migrate", at=1.0, actor="ada", to="oslo")
+    assert (word.actor, word.job, word.want, word.to) == ("ada", "r1/train", "migrate", "oslo")
+    assert say_steered(describe_steered(run, jobs, "migrate", "oslo")) == "r1/train moves to oslo"
