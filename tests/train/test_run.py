@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -400,16 +401,54 @@ def model_hash(folder: Path) -> str:
     return hashlib.sha256((folder / "out" / "model.npz").read_bytes()).hexdigest()
 
 
+# train.py, taking no more steps than the file `leave` says: however busy the machine, no disturbance is late.
+PACED = """
+import os, runpy, time
+from pathlib import Path
+from wattline import train
+
+mailbox = Path(os.environ["WATTLINE_ATTEMPT"])
+begin = train.start
+
+def leave():
+    return float((mailbox / "leave").read_text()) if (mailbox / "leave").exists() else 0
+
+def start(**parts):
+    run = begin(**parts)
+    take = run.steps
+
+    def steps(total):
+        for taken, step in enumerate(take(total)):
+            while taken >= leave():
+                (mailbox / "held").touch()
+                time.sleep(0.002)
+            yield step
+
+    run.steps = steps
+    return run
+
+train.start = start
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+def give_leave(attempt: Attempt, steps: float) -> None:
+    fresh = attempt.directory / "leave.new"
+    fresh.write_text(str(steps))
+    fresh.replace(attempt.directory / "leave")
+
+
 def disturb(attempt: Attempt, draw: random.Random) -> None:
-    """Let it take a few more steps, then do to it what a bad day would."""
-    more = draw.randrange(1, 25)
+    """Let it take a few more steps, then do to it what a bad day would, between any two of the next ones."""
+    more = draw.randrange(1, 20)
     attempt.want(in_flight=draw.choice([1.0, 0.75, 0.5, 0.3]))
+    give_leave(attempt, more)
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while attempt.process.poll() is None and time.monotonic() < deadline:
-        begun = max((line["step"] for line in attempt.reports("resumed")), default=0)
-        if any(line.get("step", 0) >= begun + more for line in attempt.reports()):
-            break
-        time.sleep(0.005)
+    while not (attempt.directory / "held").exists() and attempt.process.poll() is None:
+        assert time.monotonic() < deadline, f"it never came to its step {more}"
+        time.sleep(0.002)
+    give_leave(attempt, more + 8)
+    time.sleep(draw.uniform(0, 0.03))
     match draw.choice(["kill", "kill", "pause", "terminate"]):
         case "kill":
             attempt.process.kill()
@@ -417,6 +456,7 @@ def disturb(attempt: Attempt, draw: random.Random) -> None:
             attempt.want(pause=True)
         case "terminate":
             attempt.process.terminate()
+    give_leave(attempt, math.inf)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -428,12 +468,13 @@ def test_pauses_kills_and_shrinks_end_in_the_same_bytes_as_an_undisturbed_run(
     expected = model_hash(tiny_lm)
     (tiny_lm / "out" / "model.npz").unlink()
 
+    (tiny_lm / "paced.py").write_text(PACED)
     draw = random.Random(seed)
     codes = []
     for epoch in range(1, DISTURBANCES + 2):
         attempt = Attempt(
             tmp_path / "rough",
-            ["train.py"],
+            ["paced.py"],
             epoch=epoch,
             cwd=tiny_lm,
             WATTLINE_CHECKPOINT_EVERY="steps:7",
@@ -442,6 +483,8 @@ def test_pauses_kills_and_shrinks_end_in_the_same_bytes_as_an_undisturbed_run(
         )
         if epoch <= DISTURBANCES:
             disturb(attempt, draw)
+        else:
+            give_leave(attempt, math.inf)
         code, stderr = attempt.finish()
         assert code in (0, train.PAUSED_EXIT_CODE, -signal.SIGKILL, -signal.SIGTERM), stderr
         codes.append(code)
