@@ -25,7 +25,7 @@ demo: $(VENV)/.ready  ## a pipeline end to end, with a cooling fault, on this ma
 
 test: check  ## the whole test suite, quality checks included
 	@ci/install-engines
-	$(BIN)/pytest -n 2 --dist loadgroup
+	@ci/tests $(BIN)/pytest
 
 check: $(VENV)/.ready-dev  ## format, lint, types, import rules, dead code, dependencies
 	$(BIN)/ruff format --check .

@@ -30,6 +30,7 @@ from wattline.policy import decide
 from wattline.spec import read_facility, read_policy
 from wattline.state import JobRequest
 from wattline.twin.baselines import BASELINES
+from wattline.twin.report import Report
 from wattline.twin.run import BEGINS_AT, Setting, run
 from wattline.twin.workload import LARGE_CLASS, SMALL_CLASS, Arrival, draw_utilisation
 
@@ -120,6 +121,8 @@ class Result(NamedTuple):
     who: str
     hours_per_kwh: float
     wait_minutes: float
+    medium_wait_minutes: float  # of jobs of 8 to 63 GPUs
+    large_wait_minutes: float  # of 64 and more
     of_cap: float
     over_seconds: float
     shutdowns: int
@@ -139,18 +142,24 @@ def play(workload: str, seed: int, row: Row, jobs: int | None, hours: float) -> 
         name="capped", facility=there, policy=policy, arrivals=arrivals, seed=seed, decide=decides
     )
     report = run(setting).report
-    wait = report.wait_minutes.mean
     return Result(
         workload=workload,
         seed=seed,
         who=f"{row.who}, sized" if row.is_sized else row.who,
         hours_per_kwh=report.useful_gpu_hours / report.energy_kwh,
-        wait_minutes=0.0 if wait is None else wait,
+        wait_minutes=report.wait_minutes.mean or 0.0,
+        medium_wait_minutes=_mean_wait(report, "8-63 GPUs"),
+        large_wait_minutes=_mean_wait(report, "64+ GPUs"),
         of_cap=max(1000.0 * report.sites[site.name].peak_kw / cap_watts(site) for site in facility.sites),
         over_seconds=report.cap_violation_seconds,
         shutdowns=report.shutdowns,
         lost_gpu_hours=report.lost_gpu_hours.total,
     )
+
+
+def _mean_wait(report: Report, size: str) -> float:
+    known = report.sizes.get(size)
+    return 0.0 if known is None else known.wait_minutes.mean or 0.0
 
 
 def cap_watts(site: Site) -> float:
@@ -162,7 +171,8 @@ def cap_watts(site: Site) -> float:
 def tell(result: Result) -> str:
     return (
         f"| {result.workload} | {result.seed} | {result.who} | {result.hours_per_kwh:.3f} "
-        f"| {result.wait_minutes:.1f} | {result.of_cap:.0%} | {result.over_seconds:.0f} "
+        f"| {result.wait_minutes:.2f} | {result.medium_wait_minutes:.1f} | {result.large_wait_minutes:.1f} "
+        f"| {result.of_cap:.0%} | {result.over_seconds:.0f} "
         f"| {result.shutdowns} | {result.lost_gpu_hours:.0f} |"
     )
 
@@ -183,7 +193,7 @@ def compare(results: Sequence[Result]) -> Iterator[str]:
         mean_ours, mean_other = (statistics.mean(each) for each in zip(*waits, strict=True))
         yield (
             f"| {workload} | {who} | {statistics.mean(more):.2f} ({min(more):.2f} to {max(more):.2f}) "
-            f"| {mean_ours:.1f} against {mean_other:.1f} |"
+            f"| {mean_ours:.2f} against {mean_other:.2f} |"
         )
 
 
@@ -205,8 +215,9 @@ def main() -> int:
         for seed in range(seeds)
         for row in (*ROWS, *(EXTRA if asked.extra else ()))
     ]
-    print("| workload | seed | who | GPU-h per kWh | mean wait, min | of cap | over, s | off | lost GPU-h |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    waits = "mean wait, min | of 8-63 GPUs | of 64+"
+    print(f"| workload | seed | who | GPU-h per kWh | {waits} | of cap | over, s | off | lost GPU-h |")
+    print("|---" * 11 + "|", flush=True)
     results = []
     with ProcessPoolExecutor(max_workers=asked.processes) as pool:
         for played in as_completed([pool.submit(play, *task) for task in tasks]):

@@ -41,6 +41,7 @@ def test_a_report_fits_eighty_columns_with_units(capsys: Capture) -> None:
         "123,456,789",
     ):
         assert said in shown
+    assert " ".join(row_of(shown, "64+")) == "64+ GPUs 10 2 h 2 h 2 h"
     assert " ".join(row_of(shown, "lulea")) == "lulea 640 MWh 29,100 USD 12.9 t 541 kW 1.050 1.090 88 %"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wattline.twin.layout import FeedLine, Layout, Place
-from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport
+from wattline.twin.report import JobCounts, LostGpuHours, Minutes, Report, SiteReport, sizes_of
 from wattline.twin.timeline import Count, Sample, Timeline
 
 BEGINS_AT = 1704067200.0  # 2024-01-01T00:00Z
@@ -136,6 +136,7 @@ def a_report(**changes: Any) -> Report:
         "preemptions": 14,
         "migrations": 63,
         "sites": sites,
+        "sizes": sizes_of([1] * 90 + [64] * 10, [60.0] * 90 + [7200.0] * 10),
         "refused_because": {"gang.size": 9, "quota.gpu_hours": 3},
         "lines_refused": 2,
         "seed": 7,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from twin.recording import a_report
-from wattline.twin.report import Minutes, Report
+from wattline.twin.report import Minutes, Report, sizes_of
 
 
 def test_json_has_the_keys_that_scripts_depend_on() -> None:
@@ -15,7 +15,7 @@ def test_json_has_the_keys_that_scripts_depend_on() -> None:
         completion_minutes useful_gpu_hours lost_gpu_hours utilisation energy_kwh cost_usd carbon_kg pue tue
         peak_kw cap_violation_seconds throttle_gpu_seconds shutdowns preemptions migrations seed digest"""
     added = """facility policy arrival_scale truth emulated not_estimated refused_because lines_refused trips
-        sites feeds egress_usd reclaims late slos"""
+        sites feeds egress_usd reclaims late sizes slos"""
     assert set(written) == {*promised.split(), *added.split()}
     assert set(written["jobs"]) == {"submitted", "completed", "refused", "unfinished"}
     assert set(written["wait_minutes"]) == set(written["completion_minutes"]) == {"mean", "p50", "p95"}
@@ -53,6 +53,13 @@ def test_minutes_are_of_seconds() -> None:
     assert minutes.mean == pytest.approx(50.0)
     assert minutes.p50 == pytest.approx(50.0)
     assert minutes.p95 == pytest.approx(95.0)
+
+
+def test_waits_are_told_by_size_and_only_of_sizes_that_came() -> None:
+    sizes = sizes_of([1, 1, 7, 8, 64, 512], [0.0, 120.0, 60.0, 600.0, 1200.0, 2400.0])
+    told = {name: (size.started, size.wait_minutes.mean) for name, size in sizes.items()}
+    assert told == {"1 GPU": (2, 1.0), "2-7 GPUs": (1, 1.0), "8-63 GPUs": (1, 10.0), "64+ GPUs": (2, 30.0)}
+    assert sizes_of([], []) == {}
 
 
 def test_what_was_lost_adds_up() -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wattline.cli.printing import columns, plain, stdout_console
 from wattline.twin.comparison import Comparison, Contest, Standing
-from wattline.twin.figures import Group, figures_of, site_table, slo_table
+from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table
 from wattline.twin.plots import FOOTER
 from wattline.twin.report import Report
 from wattline.twin.wording import UNKNOWN, one_line, say_count, say_metric
@@ -48,13 +48,12 @@ def print_report(report: Report) -> None:
     console.print(f"{done} of {asked} jobs completed; {FOOTER}", style="dim")
     console.print()
     console.print(_figures(figures_of(report)))
-    header, rows = site_table(report)
-    if rows:
-        console.print(_sites(header, rows))
+    for header, rows in (site_table(report), size_table(report)):
+        if rows:
+            console.print(_rows(header, rows))
+            console.print()
     if report.slos:
-        console.print()
         console.print(_slos(report))
-    if report.refused_because:
         console.print()
     for rule, count in sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0])):
         console.print(plain(f"refused by {rule}: {say_count(count)}"))
@@ -103,7 +102,7 @@ def _figures(groups: Sequence[Group]) -> Table:
     return table
 
 
-def _sites(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = _table(*header)
     for name, *cells in rows:
         table.add_row(one_line(plain(name), _WIDEST_SITE), *cells)

@@ -7,7 +7,7 @@ A snapshot is no copy: it reads the state it was taken from and is good until th
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 import msgspec
@@ -192,6 +192,11 @@ class Snapshot(LinedUp):
             return self._ledger.rack_changes[rack]
         return -self._laid[self.plant.site_number_of_resource[rack]]
 
+    @property
+    def plain_rack_changes(self) -> Sequence[int]:
+        """The same by rack, whatever is laid over."""
+        return self._ledger.rack_changes
+
     def zone_changes(self, zone: int) -> int:
         """Counts what changed in the racks of a zone; the same where something is laid over one of them."""
         if zone not in self._zones:
@@ -208,6 +213,11 @@ class Snapshot(LinedUp):
     def books(self, max_age_seconds: float) -> tuple[Ledger, Mapping[int, int], bool]:
         """The ledger, what is laid over it, and whether all sites vouch for their meters: read only."""
         return self._ledger, self._claimed, self._silent_seconds <= max_age_seconds
+
+    @property
+    def laid_resources(self) -> Iterable[int]:
+        """Resources over which something is laid."""
+        return self._claimed
 
     def used(self, resource: int, max_age_seconds: float) -> float:
         """What is drawn or promised, whichever is more; a reading too old counts as the worst it could be."""

@@ -54,6 +54,16 @@ def site_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
 
 
+def size_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A header, and a row for each size of job: what those that started waited."""
+    header = ("jobs of", "started", "wait, mean", "wait, p50", "wait, p95")
+    rows = [
+        (name, say_count(size.started), *[value for _, value in _spread("wait", size.wait_minutes)])
+        for name, size in report.sizes.items()
+    ]
+    return header, rows
+
+
 def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A header, and a row for each SLO: how it stands, what is left of its budget and what ate it."""
     header = ("SLO", "what it says", "now", "budget left", "burn 1h 6h 3d", "what ate it")

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from wattline.errors import UnavailableError
-from wattline.twin.figures import Group, figures_of, site_table, slo_table
+from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table
 from wattline.twin.plots import FOOTER, Picture, draw_pictures
 from wattline.twin.report import Report
 from wattline.twin.theme import DARK, LIGHT, Theme
@@ -38,6 +38,7 @@ def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Pi
         *(show_group(group) for group in figures_of(report)),
         "</div></section>",
         _sites(report),
+        _sizes(report),
         _slos(report),
         _refusals(report),
         f"<footer>seed {report.seed}, digest <code>{escape(report.digest)}</code></footer>",
@@ -84,6 +85,11 @@ def show_group(group: Group) -> str:
 def _sites(report: Report) -> str:
     header, rows = site_table(report)
     return f"<section><h2>Sites</h2>{show_table(header, rows)}</section>" if rows else ""
+
+
+def _sizes(report: Report) -> str:
+    header, rows = size_table(report)
+    return f"<section><h2>Waits by size</h2>{show_table(header, rows)}</section>" if rows else ""
 
 
 def _slos(report: Report) -> str:

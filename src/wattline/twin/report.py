@@ -37,6 +37,29 @@ class Minutes(msgspec.Struct, frozen=True, kw_only=True):
         return Minutes(mean=float(minutes.mean()), p50=float(p50), p95=float(p95))
 
 
+class SizeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs of about one size waited: a mean over all of them is a mean of the small ones."""
+
+    started: int
+    wait_minutes: Minutes
+
+
+# The fewest GPUs of each size, and what it is called.
+SIZES = ((0, "no GPU"), (1, "1 GPU"), (2, "2-7 GPUs"), (8, "8-63 GPUs"), (64, "64+ GPUs"))
+
+
+def sizes_of(gpus: Sequence[int], wait_seconds: Sequence[float]) -> dict[str, SizeReport]:
+    """By size, of those that came: how many GPUs each job asked for, and how long it waited."""
+    waits, bounds = np.asarray(wait_seconds, dtype=float), [least for least, _ in SIZES]
+    size = np.searchsorted(bounds, np.asarray(gpus, dtype=int), side="right") - 1
+    by_size = {name: waits[size == number] for number, (_, name) in enumerate(SIZES)}
+    return {
+        name: SizeReport(started=len(seconds), wait_minutes=Minutes.of_seconds(seconds.tolist()))
+        for name, seconds in by_size.items()
+        if len(seconds)
+    }
+
+
 class LostGpuHours(msgspec.Struct, frozen=True, kw_only=True):
     """GPU-hours that were held and brought no job forward, by why."""
 
@@ -123,6 +146,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     egress_usd: float = 0.0  # what data cost that left sites
     reclaims: int = 0  # machines of clouds that were taken back
     late: int = 0  # jobs that completed after their deadline
+    sizes: dict[str, SizeReport] = {}  # by how many GPUs jobs asked for
     slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int
     digest: str

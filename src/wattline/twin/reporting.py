@@ -16,6 +16,7 @@ from wattline.twin.report import (
     Report,
     ScalingReport,
     SiteReport,
+    sizes_of,
 )
 from wattline.twin.sleeping import SleepingWorld
 from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
@@ -95,6 +96,7 @@ def report_of(
         late=tally.late,
         seed=setting.seed,
         digest=digest,
+        sizes=sizes_of(tally.waited_gpus, tally.wait_seconds),
         slos={slo.name: slo for slo in slos},
     )
 

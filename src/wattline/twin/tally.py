@@ -39,6 +39,7 @@ class Tally:
     arriving: bool = True
     last_arrival_at: float = 0.0
     wait_seconds: array[float] = field(default_factory=lambda: array("d"))
+    waited_gpus: array[int] = field(default_factory=lambda: array("l"))  # that each of these asked for
     completion_seconds: array[float] = field(default_factory=lambda: array("d"))
 
     @property
@@ -67,7 +68,8 @@ class Tally:
             self.busy_gpu_seconds[site] = self.busy_gpu_seconds.get(site, 0.0) + busy
         self.counted_at[site] = at
 
-    def wait(self, submitted_at: float, started_at: float) -> None:
+    def wait(self, submitted_at: float, started_at: float, gpus: int) -> None:
         """A job began for the first time; a wait beyond the last arrival counts up to there."""
         until = started_at if self.arriving else min(started_at, self.last_arrival_at)
         self.wait_seconds.append(max(0.0, until - submitted_at))
+        self.waited_gpus.append(gpus)

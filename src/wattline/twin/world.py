@@ -325,7 +325,7 @@ class TwinWorld:
             cap_fraction=action.fraction,
         )
         if first:
-            self.tally.wait(progress.arrival.at, self._now)
+            self.tally.wait(progress.arrival.at, self._now, progress.arrival.request.gpus)
             self.tally.started += 1
         self._count_waiting(-1)
         self.tally.hold(attempt.site, attempt.gpus, self._now)

@@ -7,6 +7,7 @@ costs what it frees. Heat and budgets are left to whoever tries.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,7 +47,7 @@ class Freed:
         self.snapshot, self.policy = snapshot, policy
         self.headroom = headroom_of(snapshot, policy.thresholds)
         self.rooms = Rooms.of(snapshot, policy.thresholds)
-        self.watts: dict[int, int] = {}  # by resource
+        self.watts: defaultdict[int, int] = defaultdict(int)  # by resource
         self.gpus_in: list[dict[int, int]] = [{} for _ in snapshot.plant.pools]  # by pool, and by bay
         self.gpus_of: dict[int, int] = {}  # by pool
         self.claims: dict[str, list[Claim]] = {}  # by site
@@ -67,7 +68,7 @@ class Freed:
         claims, spots, watts = self.claims.get(site, []), self.snapshot.plant.spots, self.watts
         for claim in claims[self._added.get(site, 0) :]:
             for resource, amount in claim.amounts:
-                watts[resource] = watts.get(resource, 0) + amount
+                watts[resource] += amount
             for node, gpus in claim.nodes:
                 spot = spots[node]
                 bay, pool = spot.bay, spot.pool
@@ -170,7 +171,8 @@ class _Pool:
         self._racks: dict[int, int] = {}  # by bay where somebody ended: what its rack carries now
         self._counted: dict[int, int] | None = None  # by zone: what its racks carry
         self._carried: dict[int, int] = {}  # by zone: what of that is carried above them
-        self._limited: dict[int, None] = {}  # zones above which too little is left
+        # Zones above which too little is left: of what, and what had been given back of that by then.
+        self._limited: dict[int, tuple[int, int]] = {}
         self._spread: float | None = None  # the most that was carried before anybody ended
         self._total = 0  # of all that is carried
 
@@ -185,7 +187,7 @@ class _Pool:
         reach = freed.snapshot.free_in(self.number) + freed.gpus_of.get(self.number, 0)
         if reach < gpus or not gpus:
             return reach
-        reach = min(reach, self._carried_by(plant.common_above[self.number]))
+        reach = min(reach, self._carried_by(plant.common_above[self.number])[0])
         if reach < gpus:
             return reach
         if self._counted is None:
@@ -220,8 +222,10 @@ class _Pool:
         since = claims[self._seen :]
         self._seen = len(claims)
         bays = {plant.spots[node].bay: None for claim in since for node, _ in claim.nodes}
-        changed = self._limited
-        self._limited = {}
+        given_back = self._freed.watts
+        changed = {
+            zone: None for zone, (tightest, then) in self._limited.items() if given_back[tightest] != then
+        }
         for bay in bays:
             if bay in self._freed.gpus_in[self.number]:
                 self._count(bay)
@@ -252,24 +256,27 @@ class _Pool:
         before = self._racks.get(bay)
         if before is None:
             before = min(gpus_of(left, each_watts), free)
-        able = gpus_of(left + freed.watts.get(rack, 0), each_watts)
+        able = gpus_of(left + freed.watts[rack], each_watts)
         now = self._racks[bay] = min(able, free + freed.gpus_in[self.number][bay])
         self._counted[zone] += now - before
 
     def _settle(self, zone: int) -> None:
         assert self._counted is not None
         counted = self._counted[zone]
-        carried = min(counted, self._carried_by(self._freed.snapshot.plant.own_above[zone]))
+        carried, tightest = self._carried_by(self._freed.snapshot.plant.own_above[zone])
         if carried < counted:
-            self._limited[zone] = None
+            self._limited[zone] = (tightest, self._freed.watts[tightest])
+        else:
+            carried = counted
+            self._limited.pop(zone, None)
         self._total += carried - self._carried.get(zone, 0)
         self._carried[zone] = carried
 
-    def _carried_by(self, above: Sequence[tuple[int, float]]) -> int:
-        """How many GPUs some resources carry."""
-        headroom, freed, left = self._freed.headroom, self._freed.watts, math.inf
+    def _carried_by(self, above: Sequence[tuple[int, float]]) -> tuple[int, int]:
+        """How many GPUs some resources carry, and which of them carries the fewest."""
+        headroom, given_back, left, tightest = self._freed.headroom, self._freed.watts, math.inf, -1
         for resource, share in above:
-            watts = (headroom[resource] + freed.get(resource, 0)) // 1 / share
+            watts = (headroom[resource] + given_back[resource]) // 1 / share
             if watts < left:
-                left = watts
-        return gpus_of(left, self.each_watts)
+                left, tightest = watts, resource
+        return gpus_of(left, self.each_watts), tightest

@@ -195,11 +195,13 @@ class Leeway:
             left = [_NOTHING] * (self._biggest + 1)
             all_watts = all_free = 0
             racks: list[tuple[int, int]] = []
-            seen, rack_changes = self._bays, self._snapshot.rack_changes
+            # Where something is laid over a zone, `bay` knows over which of its racks.
+            seen = self._bays if changes >= 0 else {}
+            rack_changes = self._snapshot.plain_rack_changes
             for number, rack in _racks(self._plant)[zone]:
                 there = seen.get(number)
-                if there is None or there[0] != rack_changes(rack):
-                    there = self.bay(number)  # as it was laid over, too
+                if there is None or there[0] != rack_changes[rack]:
+                    there = self.bay(number)
                 _, watts, most, free = there
                 if free:
                     all_watts += watts

@@ -57,6 +57,14 @@ def headroom_of(snapshot: Snapshot, thresholds: Thresholds) -> Headroom:
     return found
 
 
+def carry_headroom(before: Snapshot, after: Snapshot, thresholds: Thresholds) -> None:
+    """What is known before more is laid over holds after it, but for that over which something is laid."""
+    found = after.derived = Headroom(after, thresholds)
+    found.update(headroom_of(before, thresholds))
+    for resource in after.laid_resources:
+        found.pop(resource, None)
+
+
 _NAMES = {kind: (f"asked_{unit}", f"left_{unit}", f"short_by_{unit}") for kind, unit in UNITS.items()}
 
 

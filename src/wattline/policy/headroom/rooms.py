@@ -127,7 +127,9 @@ class Room:
         left = leeway.watts(gpus)
         if left >= 0.0 and left >= watts * (gpus - ROUNDING):
             return True
-        return may_spread and leeway.most_spread(watts) >= gpus and leeway.spreads(watts, gpus)
+        if not may_spread or (watts > 0.0 and leeway.shared() < watts * (gpus - ROUNDING)):
+            return False
+        return leeway.most_spread(watts) >= gpus and leeway.spreads(watts, gpus)
 
     def _add_up(self) -> int:
         carried = self._gpus(self._leeway.shared())

@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 
 from wattline.policy.headroom.freeing import AtSite, Fitting, Freed
+from wattline.policy.headroom.power import carry_headroom
 from wattline.policy.naming import next_action
 from wattline.policy.placing.offering import is_carried
 from wattline.policy.placing.placement import choose_place
@@ -132,6 +133,7 @@ class _Ended:
                 after.lay(stop)
         else:
             after = project(after, stops)
+            carry_headroom(self._snapshot, after, self._policy.thresholds)
         self._after[site] = (count, after)
         return after
 
