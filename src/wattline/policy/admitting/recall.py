@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from wattline.policy.admitting.returning import clear_seconds
 from wattline.policy.giving_way.ladder import applies, choose_elsewhere
 from wattline.policy.giving_way.pressure import judge_pressure
 from wattline.policy.giving_way.relief import ladder_of
@@ -98,7 +99,7 @@ def _back_in_place(draft: Snapshot, policy: Policy, job: Job, here: Choice, resu
             result.opened.update(draft.plant.pools_of_site[number])  # what was kept for it is free again
         _tell(job, here, result)
         return False
-    clear_for = policy.thresholds.clear_for
+    clear_for = clear_seconds(job, policy.thresholds)
     clear_since = draft.at if job.clear_since is None else job.clear_since
     if job.clear_since is None:
         result.eased.append(job.id)

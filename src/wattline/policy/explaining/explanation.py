@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wattline.policy.admitting.kept_places import KeptPlace, When, find_kept, tell_kept
+from wattline.policy.admitting.returning import clear_seconds, count_short_stays
 from wattline.policy.explaining.options import choose_options
 from wattline.policy.giving_way.capping import judge_capping
 from wattline.policy.giving_way.pressure import judge_pressure
@@ -23,6 +24,7 @@ from wattline.spec.policy import Policy
 from wattline.state import ENDED, Job, JobState, Outcome, ResourceKind, Snapshot, Verdict
 from wattline.units import format_named, format_seconds
 
+_CLEARED = "pressure.cleared"
 # What people call that which is short; else it is named by its rule.
 _THINGS = {
     ResourceKind.RACK: "rack",
@@ -32,6 +34,7 @@ _THINGS = {
     ResourceKind.STORAGE: "storage",
     "gpus": "GPUs of",
     "heat.throttle": "heat of loop",
+    _CLEARED: "pressure to stay gone at",
 }
 
 
@@ -132,8 +135,9 @@ def _explained(
     if paced is not None:
         choice = Choice(None, paced.verdicts)
     verdicts = choice.verdicts
-    if choice.place is not None and job.state is JobState.WAITING:
-        verdicts = (*verdicts, *_held(snapshot, policy, job))
+    if choice.place is not None:
+        held = _held if job.state is JobState.WAITING else _stays_away
+        verdicts = (*verdicts, *held(snapshot, policy, job))
     reason = dominant(verdicts)
     options: tuple[Option, ...] = ()
     if paced is not None:
@@ -192,6 +196,22 @@ def _held(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:
         say = f"tried again in {format_seconds(left)}, after {job.say or 'a failure'}"
         return (Verdict(rule="restart.backoff", subject=job.id, outcome=Outcome.WAIT, say=say),)
     return job.verdicts if policy.shifting.is_on and is_held_back(job) else ()
+
+
+def _stays_away(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:
+    """Why a job that gave way does not come back at once where there is room for it again."""
+    thresholds = policy.thresholds
+    rests_seconds, since = clear_seconds(job, thresholds), job.clear_since
+    left = rests_seconds - (0.0 if since is None else snapshot.at - since)
+    if job.rung < 0 or job.returns_to is not None or left <= 0.0 or job.place is None:
+        return ()
+    say = f"comes back in {format_seconds(left)}, once it has been gone for {format_seconds(rests_seconds)}"
+    stays = count_short_stays(job, thresholds)
+    if stays > 1:
+        say += f"; it had to leave {stays} times soon after it began there"
+    numbers = {"left_seconds": left, "clear_seconds": rests_seconds}
+    site = job.place.site
+    return (Verdict(rule=_CLEARED, subject=site, outcome=Outcome.WAIT, say=say, numbers=numbers),)
 
 
 def _expect(snapshot: Snapshot, job: Job) -> tuple[Eta | None, tuple[str, ...]]:
