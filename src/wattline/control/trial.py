@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from wattline.policy import dominant
-from wattline.policy.permitting.permission import rule_values
+from wattline.policy.permitting.rules import rule_values
 from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
 from wattline.spec.policy import Mode, Policy
 from wattline.state import ActionKind, Decision, JobRequest, JobState, Snapshot, Verdict

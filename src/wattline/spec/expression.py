@@ -42,11 +42,17 @@ class Expression:
 
     text: str
     names: tuple[str, ...]
+    # Of structs, each field that it speaks of; None where it does not name them: `job["gpus"]`.
+    inputs: tuple[tuple[str, str], ...] | None
     _program: cel.Expression = field(repr=False, compare=False)
 
     def holds(self, values: Mapping[str, object]) -> bool:
         """True or false by the values; anything else, a missing or unusable one too, is an error."""
-        data = {name: self._usable(name, values[name]) for name in self.names if name in values}
+        data = {
+            name: self._usable(name, self._spoken_of(name, values[name]))
+            for name in self.names
+            if name in values
+        }
         try:
             result = self._program.eval(data=data)
         except RuntimeError as error:
@@ -58,6 +64,12 @@ class Expression:
         raise ExpressionError(
             f"expression {self.text!r} gives {result.type().name()}, neither true nor false"
         )
+
+    def _spoken_of(self, name: str, value: object) -> object:
+        """Of a struct, only what is spoken of: the rest need not be made ready for CEL."""
+        if self.inputs is None or not isinstance(value, Mapping):
+            return value
+        return {field: value[field] for struct, field in self.inputs if struct == name and field in value}
 
     def _failure(self, complaint: str, values: Mapping[str, object]) -> ExpressionError:
         missing = _MISSING.search(complaint)
@@ -132,7 +144,18 @@ def _compile(
         raise SpellingError(f"an expression is true or false, this one is a {returned.name().lower()}")
     spoken_of = {token.text for token in tokens_of(text)} | set(spoken_names(text))
     names = tuple(name for name in (*variables, *structs) if name in spoken_of)
-    return Expression(text, names, program)
+    return Expression(text, names, _inputs(text, structs), program)
+
+
+def _inputs(text: str, structs: Collection[str]) -> tuple[tuple[str, str], ...] | None:
+    inputs: dict[tuple[str, str], None] = {}
+    for name in spoken_names(text):
+        struct, _, path = name.partition(".")
+        if struct in structs:
+            if not path:
+                return None
+            inputs[struct, path.partition(".")[0]] = None
+    return tuple(inputs)
 
 
 def spoken_names(text: str) -> tuple[str, ...]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
-
 import msgspec
 
 from wattline.policy.permitting.exceptions import (
     QUANTITIES,
     granted,
-    limit_of,
     say_allowed,
     standing_exceptions,
 )
-from wattline.spec import RULE_STRUCTS, ExpressionError, compile_expression
-from wattline.spec.policy import Mode, Policy
+from wattline.policy.permitting.rules import judge_rules
+from wattline.spec.policy import Policy
 from wattline.state import JobRequest, Outcome, Place, Snapshot, Usage, Verdict
 from wattline.state.market import promise_at
 from wattline.units import format_seconds
@@ -30,13 +26,13 @@ def judge_permission(snapshot: Snapshot, request: JobRequest, policy: Policy) ->
     ):
         known = policy.classes.get(request.scheduling_class)
         if known is None or known.max_duration is None:  # the common case asks nothing but the rules
-            return _exempt(snapshot, request, policy, _judge_rules(snapshot, request, policy))
+            return _exempt(snapshot, request, policy, judge_rules(snapshot, request, policy))
     verdicts = [
         *_judge_duration(request, policy),
         *_judge_team_duration(request, policy),
         *_judge_instance_type(request, policy),
         *_judge_region(request, policy),
-        *_judge_rules(snapshot, request, policy),
+        *judge_rules(snapshot, request, policy),
     ]
     return _exempt(snapshot, request, policy, verdicts)
 
@@ -238,106 +234,3 @@ def _judge_instance_type(request: JobRequest, policy: Policy) -> list[Verdict]:
             )
         ]
     return []
-
-
-def _judge_rules(snapshot: Snapshot, request: JobRequest, policy: Policy) -> list[Verdict]:
-    if not policy.rules:
-        return []
-    if request.project in policy.teams:  # what is left of its quota changes all the time
-        rulings = _rule(snapshot, request, policy)
-    else:
-        asked = _ruled_on(request)
-        known = _rulings_of(policy)
-        found = known.get(asked)
-        if found is None:
-            if len(known) >= _MOST_RULINGS:
-                known.clear()
-            found = known[asked] = _rule(snapshot, request, policy)
-        rulings = found
-    return [
-        Verdict(rule=f"rule.{name}", subject=request.job, outcome=outcome, say=say)
-        for name, outcome, say in rulings
-    ]
-
-
-Ruling = tuple[str, Outcome, str]  # name of the rule, what it comes to, what it says
-
-# What of a request rules may speak of; see `rule_values`.
-_ruled_on: Callable[[JobRequest], tuple[object, ...]] = attrgetter(
-    "gpus",
-    "gpu_models",
-    "priority",
-    "scheduling_class",
-    "owner",
-    "project",
-    "peak_watts",
-    "max_duration_seconds",
-    "mode",
-    "phase",
-    "model",
-    "intended_use",
-    "approved",
-)
-_MOST_RULINGS = 100_000
-_MOST_POLICIES = 8
-_rulings: list[tuple[Policy, dict[tuple[object, ...], tuple[Ruling, ...]]]] = []
-
-
-def _rulings_of(policy: Policy) -> dict[tuple[object, ...], tuple[Ruling, ...]]:
-    """What a policy's rules came to before: expressions are evaluated when their inputs change."""
-    for known, rulings in _rulings:
-        if known is policy:
-            return rulings
-    rulings = {}
-    _rulings.insert(0, (policy, rulings))
-    del _rulings[_MOST_POLICIES:]
-    return rulings
-
-
-def _rule(snapshot: Snapshot, request: JobRequest, policy: Policy) -> tuple[Ruling, ...]:
-    values = rule_values(snapshot, request, policy)
-    found = []
-    for rule in policy.rules:
-        blocks = rule.mode in (Mode.BLOCK, Mode.ENFORCE)
-        try:
-            if not compile_expression(rule.when, (), RULE_STRUCTS).holds(values):
-                continue
-            outcome, say = (Outcome.REFUSE if blocks else Outcome.WARN), rule.say
-        except ExpressionError as error:
-            outcome, say = (
-                (Outcome.WAIT if blocks else Outcome.WARN),
-                f"could not be evaluated: {error.message}",
-            )
-        found.append((rule.name, outcome, say))
-    return tuple(found)
-
-
-def rule_values(snapshot: Snapshot, request: JobRequest, policy: Policy) -> dict[str, object]:
-    """What a rule's `when` may speak of."""
-    committed = snapshot.account(request.project).committed
-    return {
-        "job": {
-            "gpus": request.gpus,
-            "gpu": list(request.gpu_models),
-            "priority": request.priority.value,
-            "class": request.scheduling_class,
-            "owner": request.owner,
-            "project": request.project,
-            "peak_watts": request.peak_watts or 0.0,
-            "max_duration_seconds": request.max_duration_seconds or 0.0,
-            "mode": request.mode,
-            "phase": request.phase,
-            "model": request.model,
-            "intended_use": request.intended_use,
-            "approved": request.approved,
-        },
-        "team": {
-            f"{name}_left": _left(limit_of(snapshot, policy, request.project, name), committed, name)
-            for name, _, _ in QUANTITIES
-        },
-    }
-
-
-def _left(limit: float | None, committed: Usage, name: str) -> float:
-    """What is left of a quota; a team without one has more than anybody asks."""
-    return 1e12 if limit is None else max(0.0, limit - float(getattr(committed, name)))
