@@ -455,16 +455,20 @@ class Snapshot(LinedUp):
                 job, state=JobState.STARTING, place=action.place, attempt=action.attempt, since=self.at
             )
         elif action.kind in (ActionKind.PAUSE, ActionKind.STOP):
-            held = self.claim(job.id)
-            if held is not None:
-                self._take(held, -1)
-            self._jobs[job.id] = replace(job, state=JobState.PAUSED, since=self.at)
+            self.lay_end(job)
         elif action.kind is ActionKind.CAP_POWER and job.place is not None:
             held = self.claim(job.id)
             if held is not None:
                 self._take(held, -1)
             self._take(claim_of(job.request, job.place, self.plant, action.fraction), 1)
             self._jobs[job.id] = replace(job, power_fraction=action.fraction)
+
+    def lay_end(self, job: Job) -> None:
+        """What a job gives back once it has left, of its own or because it was told to."""
+        held = self.claim(job.id)
+        if held is not None:
+            self._take(held, -1)
+        self._jobs[job.id] = replace(job, state=JobState.PAUSED, since=self.at)
 
     def _take(self, claim: Claim, sign: int) -> None:
         claimed, derived = self._claimed, self.derived

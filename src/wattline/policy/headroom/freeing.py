@@ -22,8 +22,14 @@ class End(NamedTuple):
     """What one who ends gives back at a site."""
 
     site: str
+    claim: Claim
     gpus: int
     watts: int  # of the one thing above its GPUs that it took most of
+
+    @staticmethod
+    def of(site: str, claim: Claim) -> End:
+        watts = max([amount for _, amount in claim.amounts], default=0)
+        return End(site, claim, sum([gpus for _, gpus in claim.nodes]), watts)
 
 
 class Freed:
@@ -56,12 +62,12 @@ class Freed:
         # By pool and watts of each GPU: who asks for as many watts asks the same of a pool.
         self.pools: dict[tuple[int, float], _Pool] = {}
 
-    def add(self, site: str, claim: Claim) -> End:
+    def add(self, end: End) -> None:
         """One more has ended."""
-        self.claims.setdefault(site, []).append(claim)
-        watts = max([amount for _, amount in claim.amounts], default=0)
-        nodes = claim.nodes
-        return End(site, nodes[0][1] if len(nodes) == 1 else sum([gpus for _, gpus in nodes]), watts)
+        claims = self.claims.get(end.site)
+        if claims is None:
+            claims = self.claims[end.site] = []
+        claims.append(end.claim)
 
     def add_up(self, site: str) -> None:
         """Have all who ended at a site in the sums: after most ends nobody looks."""

@@ -12,22 +12,12 @@ from itertools import islice
 
 import msgspec
 
-from wattline.policy.headroom.freeing import AtSite, Fitting, Freed
+from wattline.policy.headroom.freeing import AtSite, End, Fitting, Freed
 from wattline.policy.headroom.power import carry_headroom
-from wattline.policy.naming import next_action
 from wattline.policy.placing.offering import is_carried
 from wattline.policy.placing.placement import choose_place
 from wattline.spec.policy import Policy
-from wattline.state import (
-    HOLDING,
-    ActionKind,
-    Job,
-    JobRequest,
-    Place,
-    Snapshot,
-    project,
-    seconds_left,
-)
+from wattline.state import HOLDING, Job, JobRequest, Place, Snapshot, seconds_left
 
 # So many ends are looked ahead: behind more of them, a wait says little.
 _MOST_ENDS = 256
@@ -59,14 +49,11 @@ def find_waits(
     seekers = [_Seeker(freed, ended, request) for request in requests]
     seeking = list(seekers if most else seekers[:1])
     at_sites = _by_site(seeking)
-    for ends_at, job in islice(Ends.of(snapshot).upcoming(snapshot), _MOST_ENDS):
-        claim = snapshot.claim(job.id)
-        if claim is None or job.place is None:
-            continue
-        there = at_sites.get(job.place.site)
+    for ends_at, job, end in islice(Ends.of(snapshot).upcoming(snapshot), _MOST_ENDS):
+        there = at_sites.get(end.site)
         if there is None:
             continue
-        end = freed.add(job.place.site, claim)
+        freed.add(end)
         ended.add(end.site, ends_at, job)
         for seeker, room in there:
             if not room.has_enough(end) or not seeker.finds(end.site, room.pools()):
@@ -127,12 +114,11 @@ class _Ended:
             return after
         if done > count:
             done, after = 0, self._snapshot
-        stops = [next_action(job, ActionKind.STOP) for _, job in self._by_site[site][done:count]]
-        if done:
-            for stop in stops:
-                after.lay(stop)
-        else:
-            after = project(after, stops)
+        if not done:
+            after = after.copy()
+        for _, job in self._by_site[site][done:count]:
+            after.lay_end(job)
+        if not done:
             carry_headroom(self._snapshot, after, self._policy.thresholds)
         self._after[site] = (count, after)
         return after
@@ -178,12 +164,15 @@ class _Seeker:
 
 
 class Ends:
-    """When each job that set an end will have ended at the latest, the first first; kept with the state."""
+    """When each job that set an end will have ended at the latest, the first first, and what it gives back
+    then; kept with the state.
+    """
 
-    __slots__ = ("_order", "_seen")
+    __slots__ = ("_given", "_order", "_seen")
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Job, float]] = {}
+        self._given: dict[str, End] = {}  # of those that were asked for
         self._order: list[tuple[float, str]] = []
 
     @staticmethod
@@ -193,12 +182,19 @@ class Ends:
             found = snapshot.lasting[Ends] = Ends()
         return found
 
-    def upcoming(self, snapshot: Snapshot) -> Iterator[tuple[float, Job]]:
+    def upcoming(self, snapshot: Snapshot) -> Iterator[tuple[float, Job, End]]:
         self.keep_up(snapshot)
+        jobs, seen, given = snapshot.jobs, self._seen, self._given
         for ends_at, job_id in self._order:
-            job = snapshot.jobs.get(job_id)
-            if job is not None and job.state in HOLDING and self._seen[job_id][1] == ends_at:
-                yield ends_at, job
+            job, claim = jobs.get(job_id), snapshot.claim(job_id)
+            if job is None or job.state not in HOLDING or seen[job_id][1] != ends_at:
+                continue
+            if claim is None or job.place is None:
+                continue
+            end = given.get(job_id)
+            if end is None or end.claim is not claim:
+                end = given[job_id] = End.of(job.place.site, claim)
+            yield ends_at, job, end
 
     def keep_up(self, snapshot: Snapshot) -> None:
         """Whoever changes comes last among those who hold: the first that did not change ends the search."""
@@ -227,5 +223,6 @@ class Ends:
     def _forget(self, holding: Container[str]) -> None:
         """Drop those that are gone, and ends that were set anew."""
         self._seen = {job_id: known for job_id, known in self._seen.items() if job_id in holding}
+        self._given = {job_id: end for job_id, end in self._given.items() if job_id in holding}
         ends_at = {job_id: known[1] for job_id, known in self._seen.items()}
         self._order = [end for end in self._order if ends_at.get(end[1]) == end[0]]
