@@ -218,9 +218,11 @@ class _Search:
                 taking = taking_of(request, plant, node, gpus, self._power_fraction)
                 amount = taking.loop_amount
                 warmth = self._coolness.share(node, taking.gpu_watts, amount) if gpus else 0.0
-                if warmth is None or self._is_team or not gpus:
+                if warmth is None or not gpus:
                     if not self._look_closer(((node, gpus),), cost, leftover):
                         continue
+                elif self._is_team and not self._is_affordable(((node, gpus),)):
+                    continue
                 else:
                     left = min(room.above_watts(bay.zone), headroom[bay.rack_resource]) - amount
                     self._note_best(((node, gpus),), cost, warmth, left, leftover)
@@ -269,8 +271,10 @@ class _Search:
             return False
         warmth = self._warmth(claim)
         leftover = sum([snapshot.gpus_free(node) - gpus for node, gpus in nodes])
-        if warmth is None or self._is_team:
+        if warmth is None:
             return self._look_closer(nodes, cost, leftover, claim)
+        if self._is_team and not self._is_affordable(nodes):
+            return False
         self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover)
         return True
 
@@ -354,8 +358,17 @@ class _Search:
             return 0.0
         return transfer_score(self._policy.weights, transfer_usd(self._snapshot, self._near, site))
 
+    def _is_affordable(self, nodes: Nodes) -> bool:
+        """Whether its team can pay for it there, where all else is known to carry it."""
+        place = self.place(nodes)
+        verdicts = judge_budget(self._snapshot, self._request, place, self._power_fraction, self._policy)
+        against = [verdict for verdict in verdicts if not verdict.allows]
+        if against:
+            self._note_closest(nodes, distance(against))
+        return not against
+
     def _look_closer(self, nodes: Nodes, cost: float, leftover: int, claim: Claim | None = None) -> bool:
-        """Heat that may come later, and budgets, are judged in full."""
+        """Heat that may come later is judged in full."""
         verdicts = self.judge(self.place(nodes), claim)
         against = [verdict for verdict in verdicts if not verdict.allows]
         if against:
