@@ -34,7 +34,7 @@ def test_a_second_run_makes_the_first_narrower_it_grows_back_and_ends_as_if_noth
     desk: Desk, tmp_path: Path
 ) -> None:
     resources = {"gpus": 8, "elastic": {"min": 4, "max": 8}}
-    desk.training(steps=120, seconds=0.1, train={"resources": resources})
+    desk.training(steps=1200, seconds=0.1, train={"resources": resources})
     desk.write("train.py", _TELLS_WIDTH)
     resizing = {"least_time": "1s", "restart": "1s", "least_gain": 1}
     desk.write("policy.yaml", POLICY | {"resizing": resizing, "classes": {"urgent": {"priority": 10}}})
@@ -47,6 +47,8 @@ def test_a_second_run_makes_the_first_narrower_it_grows_back_and_ends_as_if_noth
     first = desk.start("--facility", str(desk.write("one-node.yaml", _ONE_NODE)))
     wait_until(lambda: desk.found("runs/small-*/train/1/work/width.txt"), first)
     second = other.run()
+    wait_until(lambda: desk.found("runs/small-*/train/3/work/width.txt"), first)
+    desk.hurry()
     ran = end(first)
 
     assert (second.code, second.json["status"]) == (0, "succeeded"), second.err

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import time
 
 from cli.running import Desk, assert_nothing_is_left, assert_nothing_runs, end, model_of, wait_until
 
 
 def test_once_pauses_at_a_checkpoint_and_resume_finishes(desk: Desk) -> None:
-    desk.training(steps=12, seconds=0.1, train={"checkpoint": {"every": "10min"}})
+    desk.training(steps=600, seconds=0.1, train={"checkpoint": {"every": "10min"}})
     process = desk.start()
     wait_until(lambda: desk.found("runs/*/train/1/reports.jsonl"), process)
     paused = end(process, signal.SIGINT)
@@ -18,6 +17,7 @@ def test_once_pauses_at_a_checkpoint_and_resume_finishes(desk: Desk) -> None:
     (train,) = (phase for phase in paused.json["phases"] if phase["phase"] == "train")
     assert (train["state"], [one["ending"] for one in train["attempts"]]) == ("paused", ["paused"])
     assert_nothing_is_left(desk)
+    desk.hurry()
     ran = desk.run("--resume")
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     assert ran.json["run_id"] == paused.json["run_id"]
@@ -31,7 +31,8 @@ def test_twice_ends_at_once_what_does_not_listen(desk: Desk) -> None:
     process = desk.start()
     wait_until(lambda: desk.found("runs/*/train/1/work/out/listening"), process)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)  # signals of one kind that nobody has handled yet are one signal
+    # Signals of one kind that nobody has handled yet are one signal: this one has been, when it is decided.
+    wait_until(lambda: len(desk.actions("train")) > 1, process)
     ended = end(process, signal.SIGINT)
     assert ended.code == 130
     assert [phase["state"] for phase in ended.json["phases"]] == ["paused", "blocked"]

@@ -6,7 +6,7 @@ import json
 import signal
 from pathlib import Path
 
-from cli.running import POLICY, Desk, assert_nothing_is_left, end, kill, wait_until
+from cli.running import POLICY, Desk, assert_nothing_is_left, end, held_by, kill, wait_until
 
 _SLEEP = "import time; time.sleep({})"
 _ONE_NODE = """\
@@ -31,12 +31,16 @@ def two_desks(tmp_path: Path, desk: Desk) -> Desk:
 
 
 def test_the_second_joins_the_queue_of_the_first_and_both_end_well(desk: Desk, tmp_path: Path) -> None:
-    desk.pipeline({"train": _SLEEP.format(3)})
+    gate = tmp_path / "gate"
+    desk.pipeline({"train": held_by(gate)})
     other = two_desks(tmp_path, desk)
-    other.pipeline({"train": _SLEEP.format(3)}, pipeline="other")
+    other.pipeline({"train": held_by(gate)}, pipeline="other")
     first = desk.start()
     wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
-    second = end(other.start())
+    joining = other.start()
+    wait_until(lambda: desk.found("runs/other-*/train/1/started.json"), joining)
+    gate.touch()
+    second = end(joining)
     ended = end(first)
     assert (ended.code, ended.json["status"]) == (0, "succeeded")
     assert (second.code, second.json["status"]) == (0, "succeeded")
@@ -46,14 +50,16 @@ def test_the_second_joins_the_queue_of_the_first_and_both_end_well(desk: Desk, t
 
 
 def test_the_second_takes_over_when_the_first_is_killed(desk: Desk, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     desk.pipeline({"train": _SLEEP.format(600)})
     other = two_desks(tmp_path, desk)
-    other.pipeline({"train": _SLEEP.format(2)}, pipeline="other")
+    other.pipeline({"train": held_by(gate)}, pipeline="other")
     first = desk.start()
     wait_until(lambda: desk.found("runs/small-*/train/1/started.json"), first)
     second = other.start()
     wait_until(lambda: desk.found("runs/other-*/train/1/started.json"), second)
     kill(first)
+    gate.touch()
     ran = end(second)
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     state = desk.state()
@@ -100,7 +106,8 @@ def test_a_run_that_joins_cannot_bring_another_facility(desk: Desk, tmp_path: Pa
 
 
 def test_a_follower_that_is_interrupted_pauses_its_own_run_alone(desk: Desk, tmp_path: Path) -> None:
-    desk.pipeline({"train": _SLEEP.format(4)})
+    gate = tmp_path / "gate"
+    desk.pipeline({"train": held_by(gate)})
     other = two_desks(tmp_path, desk)
     other.training(steps=600, seconds=0.1)
     first = desk.start()
@@ -110,6 +117,7 @@ def test_a_follower_that_is_interrupted_pauses_its_own_run_alone(desk: Desk, tmp
     wait_until(lambda: any(_steps(path) for path in desk.home.glob("runs/*/train/1/reports.jsonl")), second)
     paused = end(second, signal.SIGINT)
     assert paused.code == 130
+    gate.touch()
     ended = end(first)
     assert (ended.code, ended.json["status"]) == (0, "succeeded")
     assert_nothing_is_left(desk)

@@ -33,13 +33,14 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(desk: Desk, moment: str) 
 
 
 def test_a_run_that_was_killed_while_it_resumed_goes_on_too(desk: Desk) -> None:
-    desk.training(steps=15, seconds=0.1)
+    desk.training(steps=600, seconds=0.1)
     process = desk.start()
     wait_until(lambda: desk.found("sites/*/checkpoints/*/train/checkpoints/step-*"), process)
     kill(process)
     again = desk.start("--resume")
     wait_until(lambda: desk.found("runs/*/train/2/started.json"), again)
     kill(again)
+    desk.hurry()
     ran = desk.run("--resume")
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     (train,) = (phase for phase in ran.json["phases"] if phase["phase"] == "train")
