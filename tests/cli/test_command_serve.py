@@ -182,7 +182,7 @@ def test_a_check_is_held_against_a_servers_queue(fleet: Fleet, tmp_path: Path) -
 
 
 def test_a_server_that_is_asked_to_leave_lets_jobs_save_and_the_next_goes_on(fleet: Fleet) -> None:
-    fleet.desk.training(steps=60, seconds=0.1)
+    fleet.desk.training(steps=600, seconds=0.1)
     expected = fleet.desk.by_hand()
     first = fleet.serve()
     run = fleet.submit()
@@ -191,6 +191,7 @@ def test_a_server_that_is_asked_to_leave_lets_jobs_save_and_the_next_goes_on(fle
     state = fleet.desk.state()
     assert not state.holding
     assert [job.asked for job in state.jobs.values() if job.asked] == []
+    fleet.desk.hurry()
     second = fleet.serve()
     assert fleet.wait(run)["status"] == "succeeded"
     endings = [past.ending for past in fleet.desk.state().jobs[f"{run}/train"].past]
@@ -202,7 +203,7 @@ def test_a_server_that_is_asked_to_leave_lets_jobs_save_and_the_next_goes_on(fle
 
 
 def test_one_that_stands_by_takes_submissions_and_takes_over(fleet: Fleet) -> None:
-    fleet.desk.training(steps=40, seconds=0.1)
+    fleet.desk.training(steps=600, seconds=0.1)
     expected = fleet.desk.by_hand()
     first = fleet.serve()
     fleet.says("conducts lab")
@@ -212,6 +213,7 @@ def test_one_that_stands_by_takes_submissions_and_takes_over(fleet: Fleet) -> No
     fleet.says(f"{run} was submitted", number=0)
     wait_until(fleet.has_saved, first)
     kill(first)
+    fleet.desk.hurry()
     fleet.says("conducts lab", number=1)
     assert fleet.wait(run)["status"] == "succeeded"
     result = fleet.here("status", run, "--output", "json").json
@@ -246,13 +248,14 @@ def test_two_servers_on_postgresql_do_as_on_sqlite(
     fleet: Fleet, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WATTLINE_DATABASE", postgres.empty_store())
-    fleet.desk.training(steps=30, seconds=0.1)
+    fleet.desk.training(steps=600, seconds=0.1)
     first, second = fleet.serve(), fleet.serve()
     fleet.says("conducts lab", number=0)
     fleet.says("stands by", number=1)
     run = fleet.submit(number=1)
     wait_until(fleet.has_saved, first)
     kill(first)
+    fleet.desk.hurry()
     fleet.says("conducts lab", number=1)
     assert fleet.wait(run)["status"] == "succeeded"
     fleet.leave(second)
@@ -264,13 +267,14 @@ def test_a_database_that_goes_away_and_comes_back_loses_nothing(
     fleet: Fleet, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WATTLINE_DATABASE", postgres.empty_store())
-    fleet.desk.training(steps=30, seconds=0.1)
+    fleet.desk.training(steps=600, seconds=0.1)
     server = fleet.serve()
     fleet.says("conducts lab")
     run = fleet.submit()
     wait_until(fleet.has_saved, server)
     postgres.kill()
     postgres.start()
+    fleet.desk.hurry()
     assert fleet.wait(run)["status"] == "succeeded"
     fleet.leave(server)
 

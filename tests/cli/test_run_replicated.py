@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
-from cli.running import WATTLINE, Desk, Ran, kill, wait_until
+from cli.running import EVALUATE, WATTLINE, Desk, Ran, held_by, kill, wait_until
 from wattline.checkpoint import LocalStore, coverage, list_checkpoints, verify
 from wattline.live import Home
 
@@ -29,11 +30,14 @@ def store(desk: Desk, site: str, run: str) -> LocalStore:
     return LocalStore(Home(desk.home).checkpoints(site, run, "train"))
 
 
-def test_after_a_crash_what_was_on_its_way_still_arrives(desk: Desk) -> None:
+def test_after_a_crash_what_was_on_its_way_still_arrives(desk: Desk, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     desk.training(steps=15, seconds=0.15, train={"checkpoint": {"every": "1s", "replicate_to": [*SITES]}})
+    desk.write("evaluate.py", held_by(gate) + EVALUATE)  # what has ended would not be resumed
     first = desk.start()
     wait_until(lambda: desk.found("runs/*/evaluate/1/started.json"), first)
     kill(first)
+    gate.touch()
     (origin,) = {path.parts[-5] for path in desk.home.glob("sites/*/checkpoints/*/train/fence")}
     (other,) = set(SITES) - {origin}
     shutil.rmtree(desk.home / "sites" / other, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +77,11 @@ _TRAIN = {"resources": {"gpus": 4, "gpu": "A100"}, "constraints": {"peak_power":
 
 def test_a_pipeline_runs_on_slurm_from_submission_to_release(hall: Hall) -> None:
     desk = hall.desk
-    desk.training(steps=20, seconds=0.1, train=_TRAIN)
+    desk.training(steps=600, seconds=0.1, train=_TRAIN)
     process = desk.start(*hall.facility(power_license="kilowatts"), environment=hall.environment)
     wait_until(lambda: desk.found("runs/*/train/1/started.json"), process)
     (line,) = hall.cluster.run("squeue", "-h", "-t", "R", "-o", "%j|%u|%N|%b|%W|%k").splitlines()
+    desk.hurry()
     name, user, node, gres, licenses, comment = line.split("|")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -113,12 +113,13 @@ def test_a_pipeline_runs_where_only_slurmrestd_can_be_asked(hall: Hall) -> None:
 
 def test_a_control_process_that_is_killed_finds_its_job_still_running(hall: Hall) -> None:
     desk = hall.desk
-    desk.training(steps=40, seconds=0.1, train=_TRAIN)
+    desk.training(steps=600, seconds=0.1, train=_TRAIN)
     facility = hall.facility()
     process = desk.start(*facility, environment=hall.environment)
     wait_until(lambda: desk.found("sites/*/checkpoints/*/train/checkpoints/step-*"), process)
     kill(process)
     (job,) = hall.cluster.run("squeue", "-h", "-t", "R", "-o", "%A").split()
+    desk.hurry()
     ran = desk.run("--resume", *facility, environment=hall.environment)
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     (train,) = (phase for phase in ran.json["phases"] if phase["phase"] == "train")
@@ -130,7 +131,7 @@ def test_a_control_process_that_is_killed_finds_its_job_still_running(hall: Hall
 
 def test_one_interrupt_pauses_at_a_checkpoint_and_resume_finishes(hall: Hall) -> None:
     desk = hall.desk
-    desk.training(steps=30, seconds=0.1, train={**_TRAIN, "checkpoint": {"every": "10min"}})
+    desk.training(steps=600, seconds=0.1, train={**_TRAIN, "checkpoint": {"every": "10min"}})
     facility = hall.facility()
     process = desk.start(*facility, environment=hall.environment)
     wait_until(lambda: desk.found("runs/*/train/1/reports.jsonl"), process)
@@ -138,6 +139,7 @@ def test_one_interrupt_pauses_at_a_checkpoint_and_resume_finishes(hall: Hall) ->
     assert paused.code == 130
     (train,) = (phase for phase in paused.json["phases"] if phase["phase"] == "train")
     assert (train["state"], [one["ending"] for one in train["attempts"]]) == ("paused", ["paused"])
+    desk.hurry()
     ran = desk.run("--resume", *facility, environment=hall.environment)
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     assert model_of(ran.json) == desk.by_hand()
@@ -151,7 +153,8 @@ def test_two_interrupts_end_what_does_not_listen_though_nobody_looks_on(hall: Ha
     process = desk.start(*hall.facility(), environment=hall.environment)
     wait_until(lambda: desk.found("runs/*/train/1/work/out/listening"), process)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)  # signals of one kind that nobody has handled yet are one signal
+    # Signals of one kind that nobody has handled yet are one signal: this one has been, when it is decided.
+    wait_until(lambda: len(desk.actions("train")) > 1, process)
     assert end(process, signal.SIGINT).code == 130
     wait_until(lambda: hall.cluster.run("squeue", "-h", "-t", "R,PD,CG") == "")
     assert desk.found("runs/*/train/1/result.json")
@@ -178,11 +181,12 @@ def test_a_job_that_the_journal_does_not_hold_is_swept_at_the_next_start(hall: H
 
 def test_a_node_that_is_lost_costs_no_restart_and_the_job_goes_on_elsewhere(hall: Hall) -> None:
     desk = hall.desk
-    desk.training(steps=40, seconds=0.1, train={**_TRAIN, "restart": {"max": 0}})
+    desk.training(steps=600, seconds=0.1, train={**_TRAIN, "restart": {"max": 0}})
     process = desk.start(*hall.facility(), environment=hall.environment)
     wait_until(lambda: desk.found("sites/*/checkpoints/*/train/checkpoints/step-*"), process)
     (lost,) = hall.hosts_of("train")
     hall.cluster.lose(lost)
+    desk.hurry()
     try:
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
