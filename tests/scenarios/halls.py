@@ -30,9 +30,12 @@ def a_site(*, usd_per_kwh: float) -> dict[str, Any]:
     }
 
 
-def a_scenario(desk: Desk, fault: dict[str, Any], ladder: list[dict[str, Any]], *, steps: int) -> list[str]:
-    """Train for `steps` twentieths of a second in the cheaper site, where `fault` begins at step 5."""
-    desk.write("params.json", {"steps": steps, "seconds": 0.05, "busy": True})
+STEPS = 1200
+
+
+def a_scenario(desk: Desk, fault: dict[str, Any], ladder: list[dict[str, Any]]) -> list[str]:
+    """Train for a minute, or until told to hurry, in the cheaper site, where `fault` begins at step 5."""
+    desk.params(steps=STEPS, seconds=0.05, busy=True)
     desk.write("train.py", TRAIN)
     train = {
         "run": "python train.py",

@@ -88,7 +88,7 @@ def test_a_site_on_slurm_is_run_by_its_agent_and_a_killed_one_finds_its_job_agai
     house: House, slurm: SlurmCluster
 ) -> None:
     train = {"resources": {"gpus": 4, "gpu": "A100"}, "constraints": {"peak_power": "1.2kW"}}
-    house.desk.training(steps=60, seconds=0.1, train=train)
+    house.desk.training(steps=600, seconds=0.1, train=train)
     run = str(house.ask("submit")["run_id"])
     assert house.standing() == "regional_fallback"
     assert "waits for its first agent" in house.ask("status", "--site", "hall")["say"][0]
@@ -100,6 +100,7 @@ def test_a_site_on_slurm_is_run_by_its_agent_and_a_killed_one_finds_its_job_agai
     assert line == f"{run}/train/1|kilowatts:2"
     kill(agent)  # type: ignore[arg-type]
     house.start_agent()
+    house.desk.hurry()
 
     def ended() -> bool:
         return house.ask("status", run)["ended_at"] is not None

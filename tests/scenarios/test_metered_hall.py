@@ -51,9 +51,9 @@ class Rack:
 
 @contextmanager
 def a_hall(
-    desk: Desk, folder: Path, driver: Path, ladder: list[dict[str, Any]], *, caps: bool
+    desk: Desk, folder: Path, driver: Path, ladder: list[dict[str, Any]], *, caps: bool, steps: int = 160
 ) -> Iterator[tuple[Rack, list[str]]]:
-    desk.write("params.json", {"steps": 160, "seconds": 0.1, "busy": False})
+    desk.params(steps=steps, seconds=0.1)
     desk.write("train.py", TRAIN)
     train = {
         "run": "python train.py",
@@ -136,16 +136,16 @@ def test_a_rack_whose_cap_is_lowered_draws_less_within_half_a_minute_and_its_job
 def test_where_nothing_sets_limits_the_job_pauses_instead_and_goes_on_when_there_is_room(
     desk: Desk, driver: Path, tmp_path: Path
 ) -> None:
-    with a_hall(desk, tmp_path, driver, [{"cap_power": "50%"}, {"pause": "1s"}], caps=False) as (
-        rack,
-        options,
-    ):
+    ladder = [{"cap_power": "50%"}, {"pause": "1s"}]
+    with a_hall(desk, tmp_path, driver, ladder, caps=False, steps=1200) as (rack, options):
         process = desk.start(*options)
         wait_until(lambda: is_training(desk), process)
         assert "cap_power is not offered: nothing at north sets power limits" in said(desk, "explain")
         assert "nothing here sets power limits: no job is capped" in said(desk, "status", "--site", "north")
         rack.cap_watts = 1000.0
         wait_until(lambda: "pause" in desk.actions("train"), process)
+        wait_until(lambda: desk.found("runs/*/train/1/result.json"), process)
+        desk.hurry()
         rack.cap_watts = 9000.0
         ran = end(process)
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err

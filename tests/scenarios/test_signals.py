@@ -20,17 +20,21 @@ def save(*_):
 
 signal.signal(signal.SIGUSR1, save)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-pathlib.Path("out/ready").touch()
+told = began_at
 while count < (10**9 if os.environ["WATTLINE_EPOCH"] == "1" else began_at + 5):
     time.sleep(0.05)
     count += 1
+    if told == 0:  # only so that what goes wrong here does so once signals are caught and something is counted
+        told = count
+        with open(os.environ["WATTLINE_ATTEMPT"] + "/reports.jsonl", "a") as file:
+            file.write('{"kind": "step", "step": 5}\\n')
 pathlib.Path("out/model.npy").write_text(f"{began_at} to {count}")
 """
 
 
 def test_a_script_that_knows_only_signals_is_paused_moved_and_carried_on(desk: Desk) -> None:
-    fault: dict[str, Any] = {"at": {"after": "1s"}, "loop": "north/crah", "flow": "0.5%"}
-    options = a_scenario(desk, fault, [], steps=0)
+    fault: dict[str, Any] = {"loop": "north/crah", "flow": "0.5%"}
+    options = a_scenario(desk, fault, [])
     desk.write("plain.py", _PLAIN)
     train = {
         "run": "exec python plain.py",
