@@ -113,7 +113,7 @@ class Desk:
     def training(
         self, *, steps: int, seconds: float, busy: bool = False, train: Mapping[str, Any] | None = None
     ) -> None:
-        """Prepare, train and evaluate; a step takes `seconds` until it is told to hurry, the rest about one."""
+        """Prepare, train and evaluate; a step takes `seconds` until told to hurry, all else about one."""
         self.params(steps=steps, seconds=seconds, busy=busy)
         for name, script in (("prepare", PREPARE), ("train", TRAIN), ("evaluate", EVALUATE)):
             self.write(f"{name}.py", script)

@@ -24,7 +24,7 @@ told = began_at
 while count < (10**9 if os.environ["WATTLINE_EPOCH"] == "1" else began_at + 5):
     time.sleep(0.05)
     count += 1
-    if told == 0:  # only so that what goes wrong here does so once signals are caught and something is counted
+    if told == 0:  # only so that what breaks here does so once signals are caught and something is counted
         told = count
         with open(os.environ["WATTLINE_ATTEMPT"] + "/reports.jsonl", "a") as file:
             file.write('{"kind": "step", "step": 5}\\n')
