@@ -125,7 +125,7 @@ def test_without_a_token_a_server_listens_on_loopback_only() -> None:
 
 
 def test_who_calls_too_often_is_told_when_to_come_back(tmp_path: Path) -> None:
-    with serving(tmp_path / "home", conducts=False, rate=5.0) as running:
+    with serving(tmp_path / "home", conducts=False, rate=1.0) as running:
         answers = [running.call("GET", "/api/v1/runs") for _ in range(40)]
         refused = [answer for answer in answers if answer.status == 429]
         assert refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -133,15 +134,21 @@ def test_a_run_is_cancelled_and_what_has_ended_cannot_be(server: Running) -> Non
     assert "has ended" in again.json["detail"]
 
 
-def test_a_log_is_followed_while_it_grows(server: Running) -> None:
-    run = server.submit("sh -c 'sleep 1; echo one; sleep 1; echo two'", name="talks")
+def test_a_log_is_followed_while_it_grows(server: Running, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    hold = "until [ -e {} ]; do sleep 0.05; done"
+    talk = f"{hold.format(first)}; echo one; {hold.format(second)}; echo two"
+    run = server.submit(f"timeout 120 sh -c '{talk}'", name="talks")
     server.wait(run, "running", "starting")
+    first.touch()
     text, offset, path = b"", 0, f"/api/v1/runs/{run}/jobs/train/log?follow=true"
     give_up_at = time.monotonic() + 60
     while time.monotonic() < give_up_at:
         answer = server.call("GET", f"{path}&offset={offset}")
         assert answer.status == 200
         text, offset = text + answer.body, int(answer.headers["wattline-next-offset"])
+        if text == b"one\n":  # heard while it talks
+            second.touch()
         if answer.headers["wattline-over"] == "true":
             break
     assert text == b"one\ntwo\n"

@@ -33,15 +33,19 @@ while True:
 
 
 def started_elsewhere(place: Path, command: str, seconds: float) -> subprocess.Popen[bytes]:
-    """By a control process that is then killed."""
+    """By a control process that is then killed. Where its time was over before it began there is a result."""
     process = subprocess.Popen([sys.executable, "-c", CONTROL, str(place), command, str(seconds)])
-    deadline = time.monotonic() + 30.0
-    while not (place / "started.json").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until_one_is_there(place / "started.json", place / "result.json")
     process.send_signal(signal.SIGKILL)
     process.wait()
     return process
+
+
+def until_one_is_there(*files: Path) -> None:
+    deadline = time.monotonic() + 30.0
+    while not any(file.exists() for file in files):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def until(engine: LocalEngine, kind: type, events: list[EngineEvent]) -> EngineEvent:
@@ -89,10 +93,13 @@ def test_who_adopts_commands(tmp_path: Path) -> None:
 
 
 def test_what_was_reported_while_nobody_listened_is_heard(tmp_path: Path) -> None:
-    place = tmp_path / "attempt"
+    place, gate, said = tmp_path / "attempt", tmp_path / "gate", tmp_path / "said"
     report = '{\\"kind\\":\\"step\\",\\"step\\":5}'
-    started_elsewhere(place, f'sleep 0.5; echo "{report}" >> {place}/reports.jsonl; sleep 60', 60.0)
-    time.sleep(1.0)
+    hold = f"while [ ! -e {gate} ]; do sleep 0.05; done"
+    say = f'echo "{report}" >> {place}/reports.jsonl; touch {said}'
+    started_elsewhere(place, f"{hold}; {say}; sleep 60", 60.0)
+    gate.touch()
+    until_one_is_there(said)
     engine, events = LocalEngine(), list[EngineEvent]()
     engine.recover([place])
     heard = until(engine, Reported, events)
@@ -114,22 +121,27 @@ def test_without_anybody_to_renew_it_the_attempt_ends_with_its_lease(
 
 
 def test_a_lease_is_renewed_and_never_shortened(tmp_path: Path) -> None:
-    place = tmp_path / "attempt"
+    place, gate = tmp_path / "attempt", tmp_path / "gate"
     engine, events = LocalEngine(), list[EngineEvent]()
+    first_until = leases.now() + 2.8  # nearly all of what this test takes is for it to begin in
     engine.start(
         Launch(
             attempt="a/b/1",
             epoch=1,
             directory=place,
             working_directory=tmp_path,
-            command="sleep 3",
+            command=f"while [ ! -e {gate} ]; do sleep 0.05; done",
             environment={"PATH": os.defpath},
-            lease_until=leases.now() + 1.0,
+            lease_until=first_until,
         )
     )
     until(engine, Started, events)
     engine.renew("a/b/1", leases.now() + 60.0)
     engine.renew("a/b/1", leases.now() - 60.0)
+    while leases.now() < first_until + 0.2:
+        engine.wait(0.05)
+        events += engine.poll()
+    gate.touch()
     assert result_of(engine, events).reason == "exited"
     engine.close()
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,7 +25,9 @@ handle = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 fcntl.flock(handle, fcntl.LOCK_EX)
 os.write(handle, f"{os.getpid()}\\n".encode())
 print("held", flush=True)
-time.sleep(float(sys.argv[2]))
+until = time.monotonic() + 600
+while not os.path.exists(sys.argv[2]) and time.monotonic() < until:
+    time.sleep(0.02)
 """
 
 
@@ -48,10 +50,10 @@ def a_launch(directory: Path, command: str) -> Launch:
     )
 
 
-def hold(directory: Path, seconds: float) -> subprocess.Popen[bytes]:
+def hold(directory: Path, gate: Path) -> subprocess.Popen[bytes]:
     directory.mkdir()
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(directory / "lock"), str(seconds)], stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLDER, str(directory / "lock"), str(gate)], stdout=subprocess.PIPE
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"
@@ -62,15 +64,18 @@ def hold(directory: Path, seconds: float) -> subprocess.Popen[bytes]:
 def test_recovery_waits_for_a_supervisor_that_is_still_cleaning_up(
     engine: LocalEngine, tmp_path: Path
 ) -> None:
-    holder = hold(tmp_path / "attempt", 0.5)
-    began = time.monotonic()
+    gate = tmp_path / "gate"
+    holder = hold(tmp_path / "attempt", gate)
+    cleaned_up = threading.Timer(0.5, gate.touch)
+    cleaned_up.start()
     assert engine.recover([tmp_path / "attempt"])[tmp_path / "attempt"].reason == "lost"
-    assert time.monotonic() - began > 0.3
+    assert gate.exists()
     assert holder.wait() == 0
+    cleaned_up.join()
 
 
 def test_recovery_kills_a_supervisor_that_does_not_end(engine: LocalEngine, tmp_path: Path) -> None:
-    holder = hold(tmp_path / "attempt", 600)
+    holder = hold(tmp_path / "attempt", tmp_path / "never")
     result = engine.recover([tmp_path / "attempt"], timeout_seconds=0.3)[tmp_path / "attempt"]
     assert result.reason == "lost"
     assert holder.wait() == -signal.SIGKILL
@@ -149,7 +154,7 @@ def test_the_cgroup_of_a_dead_attempt_is_swept(tmp_path: Path, eventually: Event
 def test_a_directory_that_another_supervisor_holds_is_not_started_in(
     engine: LocalEngine, tmp_path: Path
 ) -> None:
-    holder = hold(tmp_path / "attempt", 600)
+    holder = hold(tmp_path / "attempt", tmp_path / "never")
     with pytest.raises(AttemptHeldError, match="attempt a"):
         engine.start(a_launch(tmp_path / "attempt", "true"))
     holder.kill()

@@ -227,19 +227,23 @@ def test_a_restore_that_is_killed_leaves_the_target_as_it_was(where: str, tmp_pa
         store.inbox.put("after", "k", b"")
     before = everything_in(where)
     script = """
-import sys, time
+import sys
 from pathlib import Path
 from wattline.store import ObjectStore, restore
 def tell(done, whole):
     print(done, flush=True)
-    time.sleep(0.2)
+    sys.stdin.readline()  # one for each that was seen, and no more
 restore(Path(sys.argv[1]), sys.argv[2], objects=ObjectStore(Path("none")), replace=True, tell=tell)
 """
     command = [sys.executable, "-c", script, str(tmp_path / "backup"), where]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as restoring:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as restoring:
+        assert restoring.stdin is not None
         assert restoring.stdout is not None
-        for _ in range(4):
+        for _ in range(3):
             restoring.stdout.readline()
+            restoring.stdin.write("on\n")
+            restoring.stdin.flush()
+        restoring.stdout.readline()
         restoring.kill()
     assert restoring.returncode == -9, "it was over before it could be killed"
     assert everything_in(where) == before

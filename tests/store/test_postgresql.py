@@ -178,7 +178,7 @@ def test_two_that_put_the_same_message_at_once_have_put_it_once(store: Store) ->
     assert [message.payload for message in store.inbox.take(10)] == [b"first"]
 
 
-def test_a_deadlock_is_named_and_nothing_was_written(store: Store) -> None:
+def test_a_deadlock_is_named_and_nothing_was_written(store: Store, postgres: PostgresServer) -> None:
     first = store._database.writing()
     connection = first.__enter__()
     connection.execute(insert(inbox).values(id="a", kind="k", payload=b""))
@@ -196,7 +196,10 @@ def test_a_deadlock_is_named_and_nothing_was_written(store: Store) -> None:
 
     thread = threading.Thread(target=cross)
     thread.start()
-    time.sleep(0.3)
+    give_up_at = time.monotonic() + 20
+    while not postgres.run("SELECT 1 FROM pg_locks WHERE NOT granted"):
+        assert time.monotonic() < give_up_at, "the other never came to wait"
+        time.sleep(0.02)
     try:
         connection.execute(insert(inbox).values(id="b", kind="k", payload=b""))
         first.__exit__(None, None, None)

@@ -86,10 +86,10 @@ class TestOnSlurm:
             time.sleep(0.05)
         result = bench.make().recover([bench.place])[bench.place]
         assert (result.reason, result.message) == ("lease-lost", "its lease ended")
-        assert result.wall_seconds < 12.0
+        assert result.wall_seconds < 30.0  # and not the ten minutes that its command takes
 
     def test_a_lease_is_renewed_and_never_shortened_also_by_who_takes_over(self, bench: Bench) -> None:
-        bench.start(5.0, "echo up; sleep 9")
+        bench.start(8.5, "echo up; sleep 9")  # Slurm may need some of the first lease to begin
         bench.until_up()
         bench.engine.renew(ATTEMPT, leases.now() + 60.0)
         bench.engine.renew(ATTEMPT, leases.now() - 60.0)
