@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time as real_time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from wattline.store.steps import read_steps
 
 HOUR = 3600.0
 TIMES_FASTER = 900.0  # an hour passes in four seconds
+MOST_SECONDS_BETWEEN_LOOKS = 0.5  # of who is not held up: a stall of seconds must not skip the cheap hour
 SHIFTS = a_policy(shifting={"by": "price"})
 
 
@@ -109,13 +111,18 @@ def test_a_clock_that_goes_back_tells_no_outlook_of_hours_that_are_over(clocked:
 
 
 class Fast:
-    """A clock on which hours pass in seconds; begins now."""
+    """A clock on which hours pass in seconds; begins now. While the machine stalls it stands still."""
 
     def __init__(self) -> None:
-        self._began = real_time.monotonic()
+        self._lock = threading.Lock()
+        self._looked_at, self._passed_seconds = real_time.monotonic(), 0.0
 
     def monotonic(self) -> float:
-        return (real_time.monotonic() - self._began) * TIMES_FASTER
+        with self._lock:
+            now = real_time.monotonic()
+            self._passed_seconds += min(now - self._looked_at, MOST_SECONDS_BETWEEN_LOOKS)
+            self._looked_at = now
+            return self._passed_seconds * TIMES_FASTER
 
     def time(self) -> float:
         return real_time.time()

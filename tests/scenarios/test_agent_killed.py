@@ -10,10 +10,11 @@ import pytest
 from bench.fleet_server import QUICK
 from bench.wan_cut import SITES, Fleet, by_hand, model_of
 
+from bench import wan_cut
 from wattline.state import AttemptEnded, Job, JobState
 from wattline.store.steps import read_steps
 
-STEPS = 240
+STEPS = 1200
 
 
 @pytest.fixture
@@ -21,6 +22,16 @@ def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     fleet = Fleet(tmp_path, timing=request.param)
     yield fleet
     fleet.close()
+
+
+@pytest.fixture
+def hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Training takes its time until this file is there: it does not end before all that should be was seen."""
+    file, nap = tmp_path / "hurry", 'time.sleep(settings["seconds"])'
+    assert nap in wan_cut.TRAIN
+    held = wan_cut.TRAIN.replace(nap, f"os.path.exists({str(file)!r}) or {nap}")
+    monkeypatch.setattr(wan_cut, "TRAIN", f"import os\n{held}")
+    return file
 
 
 def running_at(fleet: Fleet, job: str) -> str:
@@ -46,7 +57,9 @@ def ends_told(fleet: Fleet, job: str) -> int:
 
 
 @pytest.mark.parametrize("fleet", ["patient"], indirect=True)
-def test_killing_agent_and_server_leaves_training_alone_and_its_result_counts_once(fleet: Fleet) -> None:
+def test_killing_agent_and_server_leaves_training_alone_and_its_result_counts_once(
+    fleet: Fleet, hurry: Path
+) -> None:
     fleet.until_joined()
     job = fleet.submit(STEPS, "stop")
     site = running_at(fleet, job)
@@ -58,6 +71,7 @@ def test_killing_agent_and_server_leaves_training_alone_and_its_result_counts_on
     fleet.kill("hub")
     time.sleep(0.5)
     fleet.start("hub")
+    hurry.touch()
     last = ended(fleet, job)
     assert last.attempt == 1
     assert ends_told(fleet, job) == 1
@@ -65,7 +79,7 @@ def test_killing_agent_and_server_leaves_training_alone_and_its_result_counts_on
 
 
 @pytest.mark.parametrize("fleet", ["quick"], indirect=True)
-def test_without_its_agent_training_ends_itself_and_begins_again_elsewhere(fleet: Fleet) -> None:
+def test_without_its_agent_training_ends_itself_and_begins_again_elsewhere(fleet: Fleet, hurry: Path) -> None:
     fleet.until_joined()
     job = fleet.submit(STEPS, "stop")
     site = running_at(fleet, job)
@@ -74,6 +88,7 @@ def test_without_its_agent_training_ends_itself_and_begins_again_elsewhere(fleet
     killed_at = time.monotonic()
     fleet.until(lambda: not any(one.startswith(site) for one in fleet.living(job)), "the fence")
     assert time.monotonic() - killed_at < QUICK.surely_over_seconds + 5.0
+    hurry.touch()
     last = ended(fleet, job)
     assert last.attempt == 2
     assert last.place is not None

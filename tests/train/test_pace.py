@@ -33,17 +33,21 @@ def test_fewer_in_flight_first_and_idle_time_for_what_is_left(
 
 
 class Gauge:
-    """Counts how many are inside at once."""
+    """Counts how many are inside at once; the first to come stay until as many as expected have come."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: int = 1) -> None:
         self.lock = threading.Lock()
         self.inside = self.most = 0
+        self.expected, self.all_there = expected, threading.Event()
 
     def __call__(self, number: int) -> int:
         with self.lock:
             self.inside += 1
             self.most = max(self.most, self.inside)
-        time.sleep(0.02 - 0.002 * number)
+            if self.inside >= self.expected:
+                self.all_there.set()
+        assert self.all_there.wait(30), "fewer in flight than allowed"
+        time.sleep(0.02 - 0.002 * number)  # more than allowed would come meanwhile
         with self.lock:
             self.inside -= 1
         return number * number
@@ -53,7 +57,7 @@ class Gauge:
 def test_results_are_in_order_and_never_more_than_allowed_are_in_flight(
     fraction: float, in_flight: int
 ) -> None:
-    pace, gauge = Pace(4), Gauge()
+    pace, gauge = Pace(4), Gauge(in_flight)
     assert pace.map(gauge, range(8), fraction) == [number * number for number in range(8)]
     assert gauge.most == in_flight
     assert (pace.step_most, pace.step_in_flight) == (4, in_flight)
