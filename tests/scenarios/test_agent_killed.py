@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from bench.fleet_server import QUICK
-from bench.wan_cut import SITES, Fleet, by_hand, model_of
+from bench.wan_cut import SITES, TRAIN, Fleet, by_hand, model_of
 
-from bench import wan_cut
 from wattline.state import AttemptEnded, Job, JobState
 from wattline.store.steps import read_steps
 
@@ -26,11 +25,11 @@ def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
 @pytest.fixture
 def hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Training takes its time until this file is there: it does not end before all that should be was seen."""
+    """Training takes its time until this file is there: it does not end before all has been seen."""
     file, nap = tmp_path / "hurry", 'time.sleep(settings["seconds"])'
-    assert nap in wan_cut.TRAIN
-    held = wan_cut.TRAIN.replace(nap, f"os.path.exists({str(file)!r}) or {nap}")
-    monkeypatch.setattr(wan_cut, "TRAIN", f"import os\n{held}")
+    assert nap in TRAIN
+    held = TRAIN.replace(nap, f"os.path.exists({str(file)!r}) or {nap}")
+    monkeypatch.setattr("bench.wan_cut.TRAIN", f"import os\n{held}")
     return file
 
 

@@ -16,7 +16,7 @@ def told(desk: Desk) -> list[tuple[float, Action]]:
     return found[1:]
 
 
-def limits(desk: Desk) -> set[float]:
+def limits(desk: Desk) -> set[float | None]:
     """What GPUs of the hall that breaks were ever limited to."""
     return {
         value
@@ -74,7 +74,7 @@ def test_a_feed_that_carries_less_leads_to_caps_for_its_reason(desk: Desk) -> No
 def test_a_fault_that_ends_gives_the_cap_back_only_after_a_while(desk: Desk) -> None:
     fault = {"supply": "north/main", "rating": "1%", "lasts": "4s"}
     options = a_scenario(desk, fault, [{"cap_power": "70%"}])
-    ran = run_until(desk, options, lambda: desk.actions("train").count("cap_power") == 2)
+    ran = run_until(desk, options, lambda: desk.actions("train").count(ActionKind.CAP_POWER) == 2)
     assert (ran.code, ran.json["status"]) == (0, "succeeded"), ran.err
     (capped_at, cap), (freed_at, free) = told(desk)
     assert [action.kind for action in (cap, free)] == ["cap_power", "cap_power"]
