@@ -23,7 +23,7 @@ from wattline.state.account import Promised
 from wattline.store.steps import read_steps
 
 WATTLINE = Path(sys.executable).with_name("wattline")
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 MODEL = "model.npy"
 
 # The bytes that it ends with depend on every step: one that is lost, or done twice, shows.
