@@ -6,7 +6,6 @@ A snapshot is no copy: it reads the state it was taken from and is good until th
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
@@ -18,9 +17,9 @@ from wattline.state.claim import Claim, claim_of
 from wattline.state.ending import Usage
 from wattline.state.event import Expected, Forecasted, Outlooked
 from wattline.state.exceptions import PolicyException
+from wattline.state.free_nodes import FreeNodes
 from wattline.state.job import HOLDING, Flight, Job, JobState, seconds_left
 from wattline.state.ledger import NEARLY_FULL_FRACTION, Ledger
-from wattline.state.lined_up import LinedUp
 from wattline.state.market import Readings, Reclaim, promise_at
 from wattline.state.resting import NodeMode, Resting, saved_amounts
 from wattline.state.standing import SiteRecord
@@ -33,20 +32,14 @@ Stamp = tuple[int, int, int, float]
 _LAYS = count(1)  # no two overlays have the same number
 
 
-class Snapshot(LinedUp):
+class Snapshot(FreeNodes):
     """What judges may look at. Reading it after the state has changed is an error."""
 
     __slots__ = (
-        "_bays",
-        "_by_free",
         "_claimed",
-        "_free_in",
-        "_gpus",
         "_jobs",
         "_laid",
-        "_millicpus",
         "_promised",
-        "_roused",
         "_version",
         "_zones",
         "derived",
@@ -61,17 +54,10 @@ class Snapshot(LinedUp):
         self.exceptions: Mapping[str, tuple[PolicyException, ...]] = state.standing
         self._version = state.version
         self._claimed: dict[int, int] = {}
-        self._gpus: dict[int, int] = {}
-        # By pool, of those that were asked for: nodes by how many GPUs are free there; and what is laid over.
-        self._by_free: dict[int, list[list[int]]] = {}
-        self._free_in: dict[int, int] = {}
-        self._bays: set[int] = set()  # over nodes of which something is laid
-        self._millicpus: dict[int, int] = {}
         self._jobs: dict[str, Job] = {}
         self._zones: set[int] = set()  # zones of racks over which something is laid
         self._laid: dict[int, int] = {}  # sites over which something is laid, with the last lay's number
         self._promised: dict[str, Usage] = {}
-        self._roused: set[int] = set()  # nodes that rest and count as awake here
         # What judges worked out of each resource; void for those over which more is laid.
         self.derived: dict[int, float] | None = None
 
@@ -241,56 +227,6 @@ class Snapshot(LinedUp):
         laid = self._claimed.get(resource, 0) if self._claimed else 0
         return self._ledger.drawn[resource] + laid if laid < 0 else self._ledger.drawn[resource]
 
-    def is_down(self, node: int) -> bool:
-        return node in self._ledger.down
-
-    def is_off(self, node: int) -> bool:
-        """Whether a node has no power; one that sleeps has."""
-        return node in self._ledger.off
-
-    def gpus_free(self, node: int) -> int:
-        if self._is_off(node):
-            return 0
-        return self._ledger.gpus_free[node] + self._gpus.get(node, 0)
-
-    def cpus_free(self, node: int) -> float:
-        return (self._ledger.millicpus_free[node] + self._millicpus.get(node, 0)) / 1000
-
-    def nodes_with(self, pool: int, free: int) -> list[int]:
-        """Nodes of a pool with so many GPUs free, overlay included, lowest number first."""
-        by_free = self.nodes_by_free(pool)
-        return by_free[free] if free < len(by_free) else []
-
-    def nodes_by_free(self, pool: int) -> list[list[int]]:
-        """Nodes of a pool by how many GPUs they have free."""
-        if pool not in self._free_in:
-            return self._ledger.nodes_by_free(pool)
-        laid = self._by_free.get(pool)
-        if laid is None:
-            laid = self._by_free[pool] = [list(nodes) for nodes in self._ledger.nodes_by_free(pool)]
-            for node in self._roused:
-                if self.plant.spots[node].pool == pool:
-                    insort(laid[self._ledger.gpus_free[node]], node)
-            for node, more in self._gpus.items():
-                if more and self.plant.spots[node].pool == pool:
-                    self._move(laid, node, self._ledger.gpus_free[node], more)
-        return laid
-
-    def free_in(self, pool: int) -> int:
-        """All GPUs free in a pool."""
-        return self._ledger.free_in_pool[pool] + self._free_in.get(pool, 0)
-
-    def free_on(self, first: int, ends_before: int) -> list[int]:
-        """GPUs free on each of some nodes that are numbered one after the other."""
-        if self._ledger.down or self.plant.spots[first].bay in self._bays:
-            return [self.gpus_free(node) for node in range(first, ends_before)]
-        return self._ledger.gpus_free[first:ends_before]
-
-    def most_free_in(self, pool: int) -> int:
-        """GPUs free on the node of a pool that has most of them."""
-        counts = range(self.plant.biggest_of_pool[pool], -1, -1)
-        return next((free for free in counts if self.nodes_with(pool, free)), 0)
-
     def flying(self, job_id: str) -> bool:
         """Whether an action for this job has not been answered yet."""
         return job_id in self._state.flying
@@ -362,11 +298,10 @@ class Snapshot(LinedUp):
         if not self._jobs and not self._claimed:
             return other
         other._claimed = dict(self._claimed)
-        other._gpus, other._free_in, other._bays = dict(self._gpus), dict(self._free_in), set(self._bays)
-        other._millicpus = dict(self._millicpus)
+        self._copy_nodes(other)
         other._jobs = dict(self._jobs)
         other._laid, other._zones = dict(self._laid), set(self._zones)
-        other._promised, other._roused = dict(self._promised), set(self._roused)
+        other._promised = dict(self._promised)
         return other
 
     def issue(self, action: Action) -> None:
@@ -399,14 +334,7 @@ class Snapshot(LinedUp):
         sleeps = node in self._state.resting.modes[NodeMode.ASLEEP]
         amounts = [(one, watts if sleeps else 0) for one, watts in saved_amounts(self.plant, node)]
         self._take(Claim(nodes=((node, 0),), millicpus=0, amounts=tuple(amounts), gpu_watts=0.0), 1)
-        self._roused.add(node)
-        free, pool = self.gpus_free(node), self.plant.spots[node].pool
-        self._free_in[pool] = self._free_in.get(pool, 0) + free
-        if pool in self._by_free:
-            insort(self._by_free[pool][free], node)
-
-    def is_roused(self, node: int) -> bool:
-        return node in self._roused
+        self._rouse_node(node)
 
     @property
     def resting(self) -> Resting:
@@ -482,25 +410,6 @@ class Snapshot(LinedUp):
         first = claim.nodes[0][0]
         self._laid[self.plant.site_number_of_node[first]] = next(_LAYS)
         self._millicpus[first] = self._millicpus.get(first, 0) - sign * claim.millicpus
-
-    def _take_gpus(self, node: int, gpus: int) -> None:
-        spot = self.plant.spots[node]
-        laid, pool = self._gpus.get(node, 0), spot.pool
-        self._gpus[node] = laid - gpus
-        self._bays.add(spot.bay)
-        self._free_in[pool] = self._free_in.get(pool, 0) - (0 if self._is_off(node) else gpus)
-        by_free = self._by_free.get(pool)
-        if by_free is not None:
-            self._move(by_free, node, self._ledger.gpus_free[node] + laid, -gpus)
-
-    def _is_off(self, node: int) -> bool:
-        return node in self._ledger.down and node not in self._roused
-
-    def _move(self, by_free: list[list[int]], node: int, free: int, more: int) -> None:
-        if more and not self._is_off(node):
-            before = by_free[free]
-            del before[bisect_left(before, node)]
-            insort(by_free[free + more], node)
 
 
 def project(snapshot: Snapshot, actions: Iterable[Action]) -> Snapshot:
