@@ -180,7 +180,8 @@ def test_of_two_jobs_of_one_attempt_only_one_runs_it(bench: Bench) -> None:
     bench.until(lambda: len(bench.jobs()) == 2)
     assert bench.result().code == 0
     assert (bench.directory / "output.log").read_text() == "ran\n"
-    assert "no orders here" in (bench.directory / "supervisor.log").read_text()
+    # Whichever came second finds nothing to do, and may come to that after the first has ended.
+    bench.until(lambda: "no orders here" in (bench.directory / "supervisor.log").read_text())
 
 
 def test_a_controller_that_is_away_loses_nothing_and_is_told_once(bench: Bench) -> None:
