@@ -37,6 +37,7 @@ class Loosened:
         "_bounds",
         "_draft",
         "_headroom",
+        "_most_gpus",
         "_pools",
         "_power_fraction",
         "_rooms",
@@ -53,16 +54,25 @@ class Loosened:
         self._bounds: dict[Kind, _Bounds] = {}
         self._smallest_failing: dict[_Size, int] = {}  # the fewest GPUs of some watts that fit nowhere
         self._shared_watts: dict[int, float] = {}  # by pool, what is left of what carries all of it
+        self._most_gpus: dict[float, float] = {}  # by watts of each, how many that carries, wherever most
 
     def may_fit_line(self, line: Line) -> bool:
         """The same of the first in a line."""
-        bounds, watts = self._bounds.get(line.kind), line.watts
+        kind, watts = line.kind, line.watts
+        # Where power is short this answers for nearly all who wait, wherever they would stand.
+        most_gpus = self._most_gpus.get(watts)
+        if most_gpus is not None and most_gpus < kind[0]:
+            return False
+        bounds = self._bounds.get(kind)
         if bounds is not None:
             if watts <= bounds.most_passing:
                 return True
             if watts >= bounds.least_failing:
                 return False
-        return self.may_fit(self._draft.jobs[line.queue[0][2]].request)
+        request = self._draft.jobs[line.queue[0][2]].request
+        if most_gpus is None and self._carry_gpus(request) < kind[0]:
+            return False
+        return self.may_fit(request)
 
     def may_fit(self, request: JobRequest) -> bool:
         """Whether any pool that was loosened may carry a job by now; none does for most, most of the time."""
@@ -103,6 +113,7 @@ class Loosened:
         self._pools = sorted({*self._pools, *pools})
         self._smallest_failing.clear()
         self._shared_watts.clear()
+        self._most_gpus.clear()
         for bounds in self._bounds.values():
             bounds.least_failing = _NONE
             bounds.failing.clear()
@@ -110,6 +121,7 @@ class Loosened:
     def take(self, site: str) -> None:
         """Somebody took a place at a site: there is less room than there was."""
         plant = self._draft.plant
+        self._most_gpus.clear()
         for pool in plant.pools_of_site[plant.site_numbers[site]]:
             self._shared_watts.pop(pool, None)
         for bounds in self._bounds.values():
@@ -123,13 +135,26 @@ class Loosened:
             return False
         if self._draft.free_in(pool) < request.gpus:  # neither on one node nor on several
             return False
-        # Where power is short this answers for nearly all who wait, wherever they would stand.
+        each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
+        if self._shared(pool) < each_watts * (request.gpus - ROUNDING):
+            return False
+        room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
+        return room.fits(request.gpus) or (request.may_spread and room.may_spread(request.gpus))
+
+    def _carry_gpus(self, request: JobRequest) -> float:
+        """How many GPUs of a job are carried by what carries all of a pool, in that which carries most."""
+        most = 0.0
+        for pool in self._pools:
+            each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
+            carried = self._shared(pool) / each_watts + 2.0 * ROUNDING if each_watts > 0.0 else math.inf
+            most = max(most, carried)
+        self._most_gpus[request.each_watts] = most
+        return most
+
+    def _shared(self, pool: int) -> float:
+        """What is left of what carries all of a pool."""
         shared_watts = self._shared_watts.get(pool)
         if shared_watts is None:
             above = self._draft.plant.common_above[pool]
             shared_watts = self._shared_watts[pool] = tightest_watts(self._headroom, above)
-        each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
-        if shared_watts < each_watts * (request.gpus - ROUNDING):
-            return False
-        room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
-        return room.fits(request.gpus) or (request.may_spread and room.may_spread(request.gpus))
+        return shared_watts
