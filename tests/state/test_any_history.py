@@ -200,6 +200,9 @@ class History:
             set(state.holding) == {job.id for job in jobs if job.state in HOLDING} == set(state.ledger.claims)
         )
         assert set(state.paused) == {job.id for job in jobs if job.state is JobState.PAUSED}
+        unspoken = {job.request.run for job in jobs if job.state in ENDED}
+        unspoken -= {run.run for run in state.runs.values() if run.ended_at is not None}
+        assert unspoken <= set(state.ending)
         waiting = [key[2] for queue in state.waiting.values() for key in queue]
         assert sorted(waiting) == sorted(job.id for job in jobs if job.state is JobState.WAITING)
         flights = [flight.action for flight in state.flights.values()]

@@ -69,6 +69,7 @@ class Listener:
         config = uvicorn.Config(
             app,
             http=_Patient,
+            loop="uvloop",
             ws="none",
             lifespan="off",
             log_config=None,

@@ -133,8 +133,9 @@ class Conductor:
         decision = step(self.world, self.state, self._policy, self, self._decide)
         self._whole = True
         self._show()
-        for run in list(self.state.runs.values()):
-            if run.ended_at is None and is_ready(self.state, run):
+        for run_id in list(self.state.ending):
+            run = self.state.runs.get(run_id)
+            if run is not None and is_ready(self.state, run):
                 self._conclude(run)
         self._keep_up()
         return decision

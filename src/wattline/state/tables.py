@@ -70,6 +70,7 @@ class Tables:
         self.elastic: dict[str, None] = {}  # those of them that may run on fewer or more GPUs
         self._gpus_of_class: dict[str, int] | None = None  # that are held; None: nobody asked
         self.paused: dict[str, None] = {}
+        self.ending: dict[str, None] = {}  # runs of which a job has ended and whose last word was not said
         self.flying: dict[str, dict[str, None]] = {}  # job → its actions in flight
         self.dependants: dict[str, list[str]] = {}
         self.restless: dict[str, None] = {}  # holding jobs that the next decision looks at, whatever changed
@@ -156,6 +157,8 @@ class Tables:
                 self.changed[job_id] = None
         elif state is JobState.PAUSED:
             self.paused[job_id] = None
+        elif state in ENDED:
+            self.ending[job.request.run] = None
         if self.reservations and state is not JobState.WAITING:
             self.put_reservation(job_id, None)
         self._unhashed["job", job_id] = job
@@ -183,10 +186,13 @@ class Tables:
                 if (job_id, quantity) in self.readings:
                     self.forget_reading(job_id, quantity)
         del self.runs[run_id]
+        self.ending.pop(run_id, None)
         unhashed["run", run_id] = None
 
     def put_run(self, run: Run) -> None:
         self.runs[run.run] = run
+        if run.ended_at is not None:
+            self.ending.pop(run.run, None)
         self._unhashed["run", run.run] = run
 
     def put_account(self, project: str, account: Account) -> None:
