@@ -105,7 +105,7 @@ def send_signal(pid: int, number: int) -> None:
 def _read(path: str) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, PermissionError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the second: it ends just now
         return b""
     try:
         return os.read(handle, 1 << 14)
