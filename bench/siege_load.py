@@ -110,10 +110,7 @@ class Load:
         while time.monotonic() < began + GIVE_UP_SECONDS:
             url = chance.choice(self.urls)
             try:
-                for content in (*SCRIPTS.values(), bundle, pipeline):
-                    _call(url, "PUT", f"/api/v1/objects/{sha256(content).hexdigest()}", content, {})
-                headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-                status, body = _call(url, "POST", "/api/v1/runs", json.dumps(named).encode(), headers)
+                status, body = _hand_in(url, key, (*SCRIPTS.values(), bundle, pipeline), named)
             except (OSError, http.client.HTTPException) as error:
                 self.tries[type(error).__name__] += 1
                 time.sleep(0.3)
@@ -151,6 +148,16 @@ class Load:
             "constraints": constraints,
             "restart": {"max": 3},
         }
+
+
+def _hand_in(url: str, key: str, contents: tuple[bytes, ...], named: dict[str, str]) -> tuple[int, bytes]:
+    """Put the objects, then submit; the first answer that is not good is the answer."""
+    for content in contents:
+        status, body = _call(url, "PUT", f"/api/v1/objects/{sha256(content).hexdigest()}", content, {})
+        if status != 201:
+            return status, body
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    return _call(url, "POST", "/api/v1/runs", json.dumps(named).encode(), headers)
 
 
 def _call(url: str, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
