@@ -196,7 +196,7 @@ class House:
                 if name in SERVERS and process.returncode == _UNAVAILABLE and "listens on" not in said:
                     self.found_no_database += 1  # as documented: whoever starts services tries again
                     continue
-                self.ended_alone.append(f"{name}: exit code {process.returncode}: {said[-300:].strip()}")
+                self.ended_alone.append(f"{name}: exit code {process.returncode}: {said[-3000:].strip()}")
 
     def _vouch(self) -> None:
         """What an operator does: Slurm drains a node whose slurmd was killed at a bad moment."""

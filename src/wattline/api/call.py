@@ -22,6 +22,7 @@ from starlette.responses import Response
 from wattline.api.door import ANYBODY, Caller, Door
 from wattline.api.problems import ProblemError
 from wattline.api.words import Words
+from wattline.decoding import decode_json
 from wattline.live import Home
 from wattline.plane.finding import View
 from wattline.plane.intake import Intake
@@ -128,7 +129,7 @@ class Call:
         if media != "application/json":
             raise ProblemError(415, f"content-type: JSON is taken here, got {media[:50]!r}", exit_code=2)
         try:
-            return msgspec.json.decode(data, type=kind)
+            return decode_json(data, kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ProblemError(422, f"body: {error}", exit_code=2) from None
 

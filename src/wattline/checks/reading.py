@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from wattline.checks.report import VERSION, Report
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError
 
 LARGEST_BYTES = 4 << 20
@@ -28,13 +29,13 @@ def read_report(path: Path) -> Report:
 
 def decode_report(raw: bytes, *, name: str) -> Report:
     try:
-        version = msgspec.json.decode(raw, type=_Versioned).version
+        version = decode_json(raw, _Versioned).version
         if version != VERSION:
             raise UnavailableError(
                 f"{name}: the report has version {version}, and this wattline reads version {VERSION}",
                 hint="make it and read it with the same wattline",
             )
-        return msgspec.json.decode(raw, type=Report)
+        return decode_json(raw, Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnavailableError(
             f"{name}: this is no report of `wattline check`: {error}",

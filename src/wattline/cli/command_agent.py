@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from wattline.plane.session import Session
 
 def run_agent(site: str, server: str, *, receive: str | None) -> int:
     """Until it is asked to leave; what runs goes on without it until its lease ends."""
+    faulthandler.enable()  # should native code end it, its log says where
     session = Session(Home.find())
     try:
         if not session.become_writer("wattline agent"):

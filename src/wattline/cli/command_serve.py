@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import time
@@ -43,6 +44,7 @@ class ServeAsked:
 
 def serve(asked: ServeAsked) -> int:
     """Until it is asked to leave; what runs is saved first."""
+    faulthandler.enable()  # should native code end it, its log says where
     serving = _check(asked)
     home, database = Home.find().ensure(), os.environ.get("WATTLINE_DATABASE")
     where = database or str(home.root)

@@ -60,7 +60,7 @@ def columns(*names: str, last_ratio: bool = True) -> Table:
 
 def print_json(value: object) -> None:
     """Structs, dataclasses and plain values alike; what is not a finite number becomes null."""
-    plain = msgspec.json.decode(msgspec.json.encode(value))
+    plain = json.loads(msgspec.json.encode(value))
     json.dump(plain, sys.stdout, indent=2)
     sys.stdout.write("\n")
 

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from wattline.cli.printing import plain, print_json
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, UsageError, WattlineError
 from wattline.live import Home
 from wattline.plane.told import Steered
@@ -134,7 +135,7 @@ class Server:
 
     def _decode(self, body: bytes, kind: type[T]) -> T:
         try:
-            return msgspec.json.decode(body, type=kind)
+            return decode_json(body, kind)
         except msgspec.MsgspecError as error:
             raise UnavailableError(
                 f"{self.url} answered something that this version cannot read: {error}",
@@ -219,7 +220,7 @@ def server_at(url: str) -> Server:
 
 def _error_of(status: int, answered: Answered) -> RemoteError:
     try:
-        told = msgspec.json.decode(answered.body, type=_Told)
+        told = decode_json(answered.body, _Told)
     except msgspec.MsgspecError:
         told = _Told(
             detail=f"the server answered {status}", hint="is WATTLINE_URL that of a Wattline server?"

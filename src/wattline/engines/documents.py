@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.engines.files import read_bounded
 
 Document = TypeVar("Document")
@@ -16,6 +17,6 @@ def read_document(directory: Path, name: str, kind: type[Document]) -> Document 
     """A document of this kind; None where there is none, or the command has put something else there."""
     try:
         text = read_bounded(directory, name)
-        return None if text is None else msgspec.json.decode(text, type=kind)
+        return None if text is None else decode_json(text, kind)
     except (msgspec.DecodeError, RecursionError, OSError):
         return None

@@ -17,6 +17,7 @@ from wattline.checkpoint import Rate
 from wattline.checkpoint.receiver import Receiver
 from wattline.control import StepRecord
 from wattline.control.sites import Agent, SyncReply, SyncRequest, Tenancy, Timing
+from wattline.decoding import decode_json
 from wattline.engines import leased_engine_of, leases
 from wattline.engines.files import write_document
 from wattline.errors import RefusedError, UnavailableError, UsageError, WattlineError
@@ -251,7 +252,7 @@ def _count_start(home: Home) -> tuple[str, int]:
     """The agent's name, which its home keeps, and the first number of this start's requests."""
     path = home.root / "agent.json"
     try:
-        known = msgspec.json.decode(path.read_bytes(), type=_Identity)
+        known = decode_json(path.read_bytes(), _Identity)
     except FileNotFoundError:
         known = _Identity(uuid.uuid4().hex[:16], 0)
     except msgspec.MsgspecError as error:

@@ -18,6 +18,7 @@ import msgspec
 from wattline.control import Objectives, StepRecord, observe
 from wattline.control.objectives_memory import Memory
 from wattline.control.past_weeks import PastWeeks, Used
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError
 from wattline.plane.session import Session
 from wattline.plane.writing import write_atomically
@@ -74,8 +75,8 @@ def count(session: Session, slos: Sequence[Slo]) -> Counted:
 
 def _load(session: Session, path: Path, slos: Sequence[Slo]) -> Counted | None:
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
-        adopted = msgspec.json.decode(kept.state)["adopted"]
+        kept = decode_json(path.read_bytes(), Kept)
+        adopted = decode_json(bytes(kept.state), dict)["adopted"]
         known = kept.version == _VERSION and kept.slos_sha256 == _digest(slos)
         if not known or kept.record_sha256 != _hash_of(session, kept.seq):
             return None

@@ -17,6 +17,7 @@ from itertools import islice
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, WattlineError
 from wattline.plane.session import Message as Event
 from wattline.state import RunSubmitted
@@ -60,7 +61,7 @@ class Intake:
         """The submission of a message that nobody has taken in yet."""
         for message in self._store.inbox.take(_MOST_LOOKED_AT):
             if message.id == message_id:
-                return msgspec.json.decode(message.payload, type=RunSubmitted)
+                return decode_json(message.payload, RunSubmitted)
         return None
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 import msgspec
 
 from wattline.control import Difference, Opinion, Sides, StepRecord, Tally, Turn, refold, turns, until
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, UsageError
 from wattline.plane.moments import clock, iso
 from wattline.plane.session import Session
@@ -114,7 +115,7 @@ def _start(session: Session, *, seq: int | None = None, at: float | None = None)
     while (snapshot := session.store.journal.latest_snapshot(before)) is not None:
         before = snapshot.seq
         try:
-            head = msgspec.json.decode(snapshot.payload, type=_Head)
+            head = decode_json(snapshot.payload, _Head)
             if at is None or head.at <= at:
                 return _load(session, snapshot, head), snapshot.seq
         except (UnavailableError, msgspec.MsgspecError, LookupError) as error:

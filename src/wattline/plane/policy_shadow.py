@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from wattline.control import Canary, Sighting
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, WattlineError
 from wattline.live import Home
 from wattline.plane.session import Session
@@ -146,7 +147,7 @@ class Shadow:
 def read_told(path: Path, kind: type[_Told]) -> _Told | None:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_MOST_BYTES), type=kind)
+            return decode_json(file.read(_MOST_BYTES), kind)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,6 +13,7 @@ import msgspec
 
 from wattline import __version__
 from wattline.control import Documents, StepRecord, refold
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError
 from wattline.facility import Facility
 from wattline.live import Home
@@ -179,7 +180,7 @@ class Session:
         before: int | None = None
         while (snapshot := self.store.journal.latest_snapshot(before)) is not None:
             try:
-                adopted = msgspec.json.decode(snapshot.payload)["adopted"]
+                adopted = decode_json(snapshot.payload, dict)["adopted"]
                 self.state = load_state(self.facility_of(adopted["facility_sha256"]), snapshot.payload)
             except (UnavailableError, msgspec.MsgspecError, LookupError, TypeError) as error:
                 before = snapshot.seq

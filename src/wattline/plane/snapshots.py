@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError
 from wattline.plane.finding import View
 from wattline.plane.writing import write_atomically
@@ -73,7 +74,7 @@ def decode_snapshot(data: bytes, *, source: str) -> Standing:
     if len(data) > _MOST_BYTES:
         raise UnavailableError(f"{source}: larger than {_MOST_BYTES >> 20} MiB, so it is no snapshot")
     try:
-        found = msgspec.json.decode(data, type=_File)
+        found = decode_json(data, _File)
     except msgspec.MsgspecError as error:
         hint = "`wattline snapshot FILE` writes one"
         raise UnavailableError(f"{source}: is no snapshot: {error}", hint=hint) from error

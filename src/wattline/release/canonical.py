@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, UsageError
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ def decode_canonical(data: bytes, kind: type[T], *, what: str, most_bytes: int) 
     if len(data) > most_bytes:
         raise UnavailableError(f"{what} has {len(data)} bytes; at most {most_bytes} are read")
     try:
-        value = msgspec.json.decode(data, type=kind)
+        value = decode_json(data, kind)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise UnavailableError(f"{what} cannot be read: {error}") from error
     if encode_canonical(value) != data:

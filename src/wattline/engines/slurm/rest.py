@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.engines.slurm.cluster import SlurmDownError, SlurmRefusedError, down, is_down
 from wattline.engines.slurm.listing import ALIVE, QueuedJob, SlurmNode, expand_hosts, gpus_in, gpus_of
 from wattline.engines.slurm.submission import Submission
@@ -205,7 +206,7 @@ class SlurmRest:
     def _understand(self, path: str, status: int, told: bytes, kind: type[Answer]) -> Answer:
         if status == 200:
             try:
-                return msgspec.json.decode(told, type=kind)
+                return decode_json(told, kind)
             except (msgspec.MsgspecError, RecursionError) as error:
                 raise UnavailableError(
                     f"Slurm: {self._name}{path}: no answer of slurmrestd {API}: {error}"[:_MOST_WORDS]
@@ -226,7 +227,7 @@ class SlurmRest:
     def _fault(self, path: str, status: int, told: bytes) -> SlurmDownError | SlurmRefusedError:
         """Of a line that broke and of a token that is not believed it says the same: nothing."""
         try:
-            faults = msgspec.json.decode(told, type=_Faults).errors
+            faults = decode_json(told, _Faults).errors
         except (msgspec.MsgspecError, RecursionError):
             faults = []
         said = "; ".join(dict.fromkeys(fault.description or fault.error for fault in faults))

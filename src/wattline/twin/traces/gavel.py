@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from wattline.decoding import decode_json
 from wattline.errors import DocumentError, Problem, UnavailableError
 from wattline.twin.traces.flaws import FlawError, check_gpus, count_of, number_of, split_row
 from wattline.twin.traces.gathering import Gathering
@@ -76,7 +77,7 @@ def _read_throughputs(trace: Path) -> dict[str, float]:
             hint="it is simulation_throughputs.json of stanford-futuredata/gavel",
         )
     try:
-        models = msgspec.json.decode(read_whole(path, LARGEST_TABLE_BYTES), type=_Table)
+        models = decode_json(read_whole(path, LARGEST_TABLE_BYTES), _Table)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise DocumentError(
             Problem(file=shown(path), message=f"this is not a table of throughputs: {error}")

@@ -22,6 +22,7 @@ from wattline.checks.preflight.data.vocabulary import (
     special_flaws,
     vocabulary_flaws,
 )
+from wattline.decoding import decode_json
 from wattline.errors import UnavailableError
 from wattline.units import format_bytes
 
@@ -99,6 +100,6 @@ def _read(path: Path, name: str, kind: type[_Kind], most_bytes: int) -> _Kind:
     if len(raw) > most_bytes:
         raise _UnreadableError(name, f"has more than {format_bytes(most_bytes)}", "is it the right file?")
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return decode_json(raw, kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _UnreadableError(name, f"is malformed: {error}", _AGAIN) from error
