@@ -199,7 +199,7 @@ class Ends:
     def keep_up(self, snapshot: Snapshot) -> None:
         """Whoever changes comes last among those who hold: the first that did not change ends the search."""
         holding = snapshot.holding
-        if len(self._order) > 2 * len(holding) + _FEW:
+        if max(len(self._order), len(self._seen)) > 2 * len(holding) + _FEW:
             self._forget(holding)
         is_new = not self._order
         for job_id in reversed(holding):
