@@ -166,7 +166,7 @@ def one(arguments: argparse.Namespace) -> None:
             {
                 "jobs": report.jobs.submitted,
                 "gpus": report.gpus,
-                "cpu_seconds": usage.ru_utime + usage.ru_stime - 2 * fast,
+                "cpu_seconds": usage.ru_utime + usage.ru_stime - fast,
                 "megabytes": usage.ru_maxrss / 1024,
                 "most_waiting": waiting[-1] if waiting else 0,
                 "queued_share": sum(each >= 1000 for each in waiting) / max(1, len(waiting)),

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from building import MONDAY, a_facility, a_job, a_policy, a_site
+from wattline.policy import decide as decide_by_policy
 from wattline.spec.policy import Policy
-from wattline.state import Decision, Snapshot
+from wattline.state import Decision, Job, Snapshot
 from wattline.twin.replaying import read_rules
-from wattline.twin.run import run
+from wattline.twin.run import Setting, run
 from wattline.twin.scenario import read_stage, setting_of
+from wattline.twin.workload import Arrival
 
 SETTLED, SEEN = 100, 200  # turns: by then all that is made once is there, and enough has happened since
 
@@ -45,3 +48,35 @@ def test_turns_leave_nothing_for_the_collector_which_is_off_meanwhile(policy: st
     assert left == []
     assert not any(enabled)
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("limit_seconds", [None, 3600.0])
+def test_what_is_kept_does_not_grow_with_the_jobs_that_have_ended(limit_seconds: float | None) -> None:
+    jobs, every_seconds = 4000, 10.0
+    held: list[int] = []
+
+    def arrivals() -> Iterator[Arrival]:
+        for number in range(jobs):
+            request = a_job(f"r{number}/train", gpus=1, max_duration_seconds=limit_seconds)
+            at = MONDAY + number * every_seconds
+            yield Arrival(at=at, request=request, work_seconds=2.5 * every_seconds, utilisation=0.5)
+
+    def decide(snapshot: Snapshot, rules: Policy) -> Decision:
+        held.append(0)
+        if len(held) == jobs - 1:
+            held[-1] = sum(type(each) is Job for each in gc.get_objects())
+        return decide_by_policy(snapshot, rules)
+
+    facility = a_facility(a_site(nodes=1, gpus=8))
+    run(
+        Setting(
+            name="many",
+            facility=facility,
+            policy=a_policy(),
+            arrivals=arrivals,
+            begins_at=MONDAY,
+            decide=decide,
+        )
+    )
+
+    assert 0 < max(held) < jobs // 2  # some are kept until it is worth going through them
