@@ -143,11 +143,12 @@ class Loosened:
 
     def _carry_gpus(self, request: JobRequest) -> float:
         """How many GPUs of a job are carried by what carries all of a pool, in that which carries most."""
-        most = 0.0
+        most, rooms, fraction = 0.0, self._rooms, self._power_fraction
         for pool in self._pools:
-            each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
+            each_watts = rooms.added_watts(request, pool, fraction)
             carried = self._shared(pool) / each_watts + 2.0 * ROUNDING if each_watts > 0.0 else math.inf
-            most = max(most, carried)
+            if carried > most:
+                most = carried
         self._most_gpus[request.each_watts] = most
         return most
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -75,8 +75,8 @@ def choose_place(
     if pools is None:
         pools = pools_for(snapshot.plant, policy, request, sites, power_fraction)
     fitting = 0
-    for each, pool in pools:
-        if (only is not None and pool not in only) or search.is_known_full(pool):
+    for each, pool in search.unfilled(pools):
+        if only is not None and pool not in only:
             continue
         cost = each * hours
         if fitting >= _ENOUGH or search.best_score <= cost:
@@ -166,12 +166,17 @@ class _Search:
         self._closest_distance = math.inf
         self._noted: list[tuple[float, int, Nodes]] = []
 
-    def is_known_full(self, pool: int) -> bool:
-        """Whether a job no bigger than this one was found not to fit, and nothing has changed there since."""
-        found = self._full.get(pool)
-        if found is None or self._changes is None or self._request.gpus < found[1]:
-            return False
-        return self._changes[self._snapshot.plant.site_of_pool[pool]] == found[0]
+    def unfilled(self, pools: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:
+        """Without those where a job no bigger was found not to fit and nothing has changed since."""
+        changes = self._changes
+        if changes is None or not self._full:
+            yield from pools
+            return
+        full, gpus, site_of_pool = self._full, self._request.gpus, self._snapshot.plant.site_of_pool
+        for priced in pools:
+            found = full.get(priced[1])
+            if found is None or gpus < found[1] or changes[site_of_pool[priced[1]]] != found[0]:
+                yield priced
 
     def note_full(self, pool: int) -> None:
         if self._changes is not None:

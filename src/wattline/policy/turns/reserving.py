@@ -12,21 +12,18 @@ from itertools import islice
 
 import msgspec
 
-from wattline.policy.naming import next_action
 from wattline.policy.permitting.classes import judge_class
 from wattline.policy.permitting.permission import judge_permission
 from wattline.policy.permitting.pools import pools_for
 from wattline.policy.placing.placement import choose_place
 from wattline.spec.policy import Policy
 from wattline.state import (
-    ActionKind,
     Claim,
     Job,
     Place,
     Reservation,
     Snapshot,
     claim_of,
-    project,
     seconds_left,
 )
 from wattline.units import format_seconds
@@ -54,13 +51,16 @@ def find_opening(
     draft: Snapshot, policy: Policy, job: Job, leavers: Sequence[Job], near: str | None
 ) -> Opening | None:
     """The place that opens first when these leave in this order; None where all of them are not enough."""
-    pools = {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
-    leavers = list(islice((one for one in leavers if _pool_of(draft, one) in pools), _MOST_LEAVERS))
+    pools, pool_of = _pools_of(draft, policy, job), draft.plant.pool_of
+    there = (one for one in leavers if one.place is not None and pool_of(one.place.nodes[0][0]) in pools)
+    leavers = list(islice(there, _MOST_LEAVERS))
     if not leavers:
         return None
 
     def place_without(gone: Sequence[Job]) -> Place | None:
-        after = project(draft, [next_action(one, ActionKind.PAUSE) for one in gone])
+        after = draft.copy()
+        for one in gone:
+            after.lay_end(one)
         return choose_place(after, policy, job.remainder, near=near, explain=False).place
 
     too_few, enough = 0, 1  # most places need few: twice as many each time, then back
@@ -76,8 +76,8 @@ def find_opening(
         else:
             enough, place = middle, found
     # Who does not stand in the way of that place may stay, if it is free without it.
-    there = [one for one in leavers[:enough] if _meets(one, place)]
-    needed = leavers[:enough] if place_without(there) is None else there
+    in_the_way = [one for one in leavers[:enough] if _meets(one, place)]
+    needed = leavers[:enough] if place_without(in_the_way) is None else in_the_way
     for one in needed[:_MOST_SPARED]:
         fewer = [other for other in needed if other is not one]
         if fewer and place_without(fewer) is not None:
@@ -86,8 +86,8 @@ def find_opening(
     return None if found is None else Opening(found, tuple(needed))
 
 
-def _pool_of(draft: Snapshot, job: Job) -> int:
-    return -1 if job.place is None else draft.plant.pool_of(job.place.nodes[0][0])
+def _pools_of(draft: Snapshot, policy: Policy, job: Job) -> set[int]:
+    return {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
 
 
 def _meets(job: Job, place: Place) -> bool:
@@ -121,9 +121,10 @@ def reserve_place(draft: Snapshot, policy: Policy, job: Job, near: str | None) -
         least = job.narrowest.remainder
         if choose_place(draft, policy, least, near=near, explain=False).place is not None:
             return None
-    holding = [draft.job(job_id) for job_id in draft.holding]
-    leavers = sorted(holding, key=lambda one: (expected_end(one, draft.at), one.id))
-    opening = find_opening(draft, policy, job, leavers, near)
+    at, altered, jobs = draft.at, draft.altered, draft.jobs
+    holding = [(job_id, altered.get(job_id) or jobs[job_id]) for job_id in draft.holding]
+    ends = sorted([(expected_end(one, at), job_id, one) for job_id, one in holding])
+    opening = find_opening(draft, policy, job, [one for _, _, one in ends], near)
     if opening is None:
         return None
     starts_at = declared_end(opening.leavers)
