@@ -14,11 +14,12 @@ import ssl
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from wattline.checkpoint import Rate
 from wattline.control.sites import SyncReply, SyncRequest, decode_reply, encode_message
-from wattline.errors import RefusedError, UnavailableError, UsageError
+from wattline.errors import RefusedError, UnavailableError
+from wattline.live.addresses import base_of, bearer_of, server_addresses
 
 SYNC_SECONDS = 10.0
 FILE_SECONDS = 60.0
@@ -31,8 +32,8 @@ class Uplink:
     """The servers of one control plane, with commas between; every call has its own connection and time."""
 
     def __init__(self, url: str, token: str = "", *, tls: ssl.SSLContext | None = None) -> None:
-        self._servers = [_address(one) for one in url.split(",")]
-        self._token, self._tls = token, tls
+        self._servers = server_addresses(url)
+        self._token, self._tls = bearer_of(token), tls
         self._at = 0  # the one that answered last; calls of several threads may move it, which does no harm
 
     @property
@@ -41,7 +42,7 @@ class Uplink:
 
     @property
     def url(self) -> str:
-        return f"{self._parts.scheme}://{self._parts.netloc}"
+        return base_of(self._parts)
 
     def sync(self, request: SyncRequest, timeout_seconds: float = SYNC_SECONDS) -> SyncReply:
         body, path = encode_message(request), f"/api/v1/sites/{request.site}/sync"
@@ -168,15 +169,18 @@ class Uplink:
             raise UnavailableError(f"server {self.url}: {_why(error)}") from error
 
     def _problem(self, method: str, response: HTTPResponse) -> Exception:
-        """What the server said, where it said it as a problem; 5xx may pass, 4xx will not."""
-        detail = ""
+        """What the server said, where it said it as a problem; 5xx may pass, and so do calls that came too
+        slowly or too many at once; what else is 4xx will not."""
+        detail, hint = "", None
         try:
             told = json.loads(response.read(_MOST_PROBLEM_BYTES)) if method != "HEAD" else {}
-            detail = str(told.get("detail", ""))[:500] if isinstance(told, dict) else ""
+            if isinstance(told, dict):
+                detail, hint = str(told.get("detail", ""))[:500], str(told.get("hint") or "")[:500] or None
         except (ValueError, OSError, HTTPException, RecursionError):
             detail = ""
         say = f"server {self.url}: {response.status}{': ' + detail if detail else ''}"
-        return RefusedError(say) if response.status < 500 else UnavailableError(say)
+        may_pass = response.status >= 500 or response.status in (408, 429)
+        return UnavailableError(say, hint=hint) if may_pass else RefusedError(say, hint=hint)
 
 
 class _Reader:
@@ -184,13 +188,6 @@ class _Reader:
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self.read = read
-
-
-def _address(url: str) -> SplitResult:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"server {url!r}: is no address", hint="such as https://wattline.example:8443")
-    return parts
 
 
 def _why(error: Exception) -> str:

@@ -60,6 +60,7 @@ class AgentProcess:
         self._going: Future[SyncReply] | None = None
         self._sync_at = self._renew_at = self._snapshot_at = 0.0
         self._said = ""
+        self._was_answered = False  # with a lease, since this start
         self._rate = Rate(_UNBOUNDED)
         objects = CarriedObjects(session.home.objects, uplink, lambda: self._rate)
         self._goods = session.goods = CarriedGoods(objects)
@@ -168,9 +169,15 @@ class AgentProcess:
         future, self._going = self._going, None
         try:
             reply = future.result()
+        except RefusedError as error:
+            self._heed_refusal(error)
+            return
         except WattlineError as error:
             self._say(error.message)
             return
+        if reply.refusal is not None:
+            self._heed_refusal(RefusedError(reply.refusal.say, hint=reply.refusal.hint))
+        self._was_answered |= reply.lease is not None
         self._stores.receivers = reply.receivers
         if self.agent.take(reply):
             self._sync_at = 0.0
@@ -178,6 +185,12 @@ class AgentProcess:
         self.world.cut_seconds = timing.grace_seconds + 2.0 * timing.sync_seconds
         epoch = self.agent.tenancy.epoch
         self._say(self.agent.refusal or (f"holds its lease, epoch {epoch}" if epoch else "asks for a lease"))
+
+    def _heed_refusal(self, error: RefusedError) -> None:
+        """An agent that nothing depends on yet goes, with the words; who keeps a site safe stays at it."""
+        if not self._was_answered and not self.state.holding:
+            raise error
+        self._say(error.message)
 
     def _keep_up(self) -> None:
         now = time.monotonic()
