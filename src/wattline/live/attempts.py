@@ -113,6 +113,8 @@ class Attempts:
         if running is None:
             return []
         if isinstance(event, engines.Started):
+            if running.adopted and self._state.jobs[running.job].state is not JobState.STARTING:
+                return []  # it began under an earlier process, which told so
             return [AttemptStarted(at=now, job=running.job, attempt=running.attempt)]
         if isinstance(event, engines.Usage):
             self._meters.observe_cpu(event.attempt, event.cpu_seconds, now)
