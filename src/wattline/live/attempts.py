@@ -160,6 +160,7 @@ class Attempts:
 
         def gather() -> Event:
             say, outputs = say_of(result), ""
+            self._goods.show(attempt, folder)
             if ending is Ending.SUCCEEDED:
                 try:
                     outputs = self._goods.pack(folder / "work" / "out")

@@ -16,8 +16,11 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from pathlib import Path
 from urllib.parse import SplitResult
 
+import msgspec
+
 from wattline.checkpoint import Rate
 from wattline.control.sites import SyncReply, SyncRequest, decode_reply, encode_message
+from wattline.decoding import decode_json
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live.addresses import base_of, bearer_of, server_addresses
 
@@ -49,6 +52,18 @@ class Uplink:
         response, connection = self._ask("POST", path, timeout_seconds, body)
         try:
             return decode_reply(self._read(response))
+        finally:
+            connection.close()
+
+    def tell_log(self, site: str, attempt: str, offset: int, piece: bytes) -> int:
+        """A piece of what an attempt printed; how many bytes of it are there then."""
+        run, phase, number = attempt.split("/")
+        path = f"/api/v1/sites/{site}/runs/{run}/jobs/{phase}/attempts/{number}/log?offset={offset}"
+        response, connection = self._ask("PUT", path, SYNC_SECONDS, piece)
+        try:
+            return decode_json(self._read(response), _LogKept).size_bytes
+        except msgspec.MsgspecError as error:
+            raise UnavailableError(f"server {self.url}: its answer cannot be read: {error}") from error
         finally:
             connection.close()
 
@@ -128,7 +143,7 @@ class Uplink:
             headers |= {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
             data = _Reader(body)  # type: ignore[assignment]
         elif body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json" if method == "POST" else "application/octet-stream"
         try:
             connection.request(method, path, data, headers)  # type: ignore[arg-type]
             response = connection.getresponse()
@@ -181,6 +196,10 @@ class Uplink:
         say = f"server {self.url}: {response.status}{': ' + detail if detail else ''}"
         may_pass = response.status >= 500 or response.status in (408, 429)
         return UnavailableError(say, hint=hint) if may_pass else RefusedError(say, hint=hint)
+
+
+class _LogKept(msgspec.Struct):
+    size_bytes: int
 
 
 class _Reader:
