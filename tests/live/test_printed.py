@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wattline.checkpoint import Rate
 from wattline.errors import RefusedError, UnavailableError, UsageError
 from wattline.live.printed import MOST_LOG_BYTES, MOST_PIECE_BYTES, Printed, read_log, write_log
 from wattline.live.uplink import Uplink
@@ -79,6 +80,19 @@ def test_what_could_not_be_told_as_it_ended_is_told_by_the_next_process(hub: Hub
     wait_for(hub.kept(), b"step 1\n")
     assert hub.told_bytes == len(b" 1\n")
     later.close()
+
+
+def test_who_leaves_does_not_wait_for_a_long_output(hub: Hub, log: Path) -> None:
+    log.write_bytes(b"x" * (100 * MOST_PIECE_BYTES))
+    printed = Printed("zurich", hub, lambda: Rate(MOST_PIECE_BYTES))  # a piece a second
+    printed.look([(ATTEMPT, log)])
+    give_up_at = time.monotonic() + 30
+    while not hub.told_bytes:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
+    printed.close()
+    with printed._lock:  # the sender has let go of it
+        assert hub.told_bytes < 50 * MOST_PIECE_BYTES
 
 
 def test_one_that_is_refused_or_cannot_be_read_keeps_nobody_from_the_rest(

@@ -76,6 +76,7 @@ class Printed:
         self._unfinished: dict[str, Path] = {}  # ended, and perhaps not all handed over
         self._refused: dict[str, float] = {}  # until when it is not asked again
         self._lock = threading.Lock()
+        self._closing = threading.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="wattline-printed")
         self._going: Future[None] | None = None
         self._look_at = self._again_at = 0.0
@@ -101,6 +102,8 @@ class Printed:
                 self._hand_over({attempt: path})
 
     def close(self) -> None:
+        """What is left is told by the next process: nobody waits for a long output over a thin link."""
+        self._closing.set()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def _hand_over_all(self, held: dict[str, Path]) -> None:
@@ -123,7 +126,7 @@ class Printed:
     def _send(self, attempt: str, path: Path) -> None:
         if attempt not in self._sent:
             self._sent[attempt] = self._uplink.tell_log(self._site, attempt, 0, b"")
-        while piece := _readable(path, self._sent[attempt]):
+        while piece := b"" if self._closing.is_set() else _readable(path, self._sent[attempt]):
             rate = self._rate_of()
             if rate is not None:
                 rate.take(len(piece))
