@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.conftest import wait_until_conducting
-from api.serving import Running, serving
+from api.serving import PIPELINE, Running, serving
 from wattline.api.listening import open_socket
 from wattline.errors import UsageError
 from wattline.live import Home
@@ -86,6 +86,24 @@ def test_a_token_of_one_project_neither_sees_nor_steers_anothers(guarded: Runnin
     assert guarded.call("POST", "/api/v1/runs", approved, token=other).status == 403
     text = guarded.call("GET", "/api/v1/status", token=other, headers={"Accept": "text/plain"}).body.decode()
     assert run not in text
+    assert 'wattline_jobs{project="vision"' not in guarded.call("GET", "/metrics", token=other).body.decode()
+    assert 'wattline_jobs{project="vision"' in guarded.call("GET", "/metrics").body.decode()
+
+
+def test_a_token_of_one_project_sees_no_release_of_another(own: Running) -> None:
+    body = own.submission("mkdir -p out && echo hi > out/model.txt", name="theirs", project="vision")
+    document = PIPELINE.format(name="theirs", project="vision", run="mkdir -p out && echo hi > out/model.txt")
+    body["pipeline"] = own.put(f"{document}release: {{name: theirs, to: staging}}\n".encode())
+    run = own.call("POST", "/api/v1/runs", body).json["run_id"]
+    own.wait(run, "succeeded")
+    names = {project: own.make_token(project, Role.READER, project) for project in ("vision", "nlp")}
+    time.sleep(1.1)
+    for project, seen in (("vision", ["theirs"]), ("nlp", [])):
+        told = own.get("/api/v1/status", token=names[project])
+        assert [one["name"] for one in told["releases"]] == seen
+        text = own.call("GET", "/api/v1/status", token=names[project], headers={"Accept": "text/plain"}).body
+        assert (b"theirs" in text) is bool(seen)
+        assert (b"no run of this token's project was ever submitted" in text) is not bool(seen)
 
 
 def test_a_reader_of_no_project_sees_all_and_changes_nothing(guarded: Running) -> None:

@@ -50,13 +50,8 @@ class Begun:
         )
         (action,) = self.hall.decide().actions
         self.engine = LocalEngine()
-        self.attempts = Attempts(
-            home=self.home,
-            state=self.hall.state,
-            meters=Meters(EmulatedFacility(facility, (), 0, 1000.0), self.engine),
-            goods=KeptGoods(objects),
-            clouds=CloudFiles(self.home, self.hall.state),
-        )
+        self._facility, self._objects = facility, objects
+        self.attempts = self.another()
         directory = self.home.attempt("r1", "train", 1)
         launch = Launch(
             attempt=_ATTEMPT,
@@ -68,6 +63,16 @@ class Begun:
         )
         self.attempts.begin(action, launch)
         self.hall.fold(*self.attempts.tell(engines.Started(attempt=_ATTEMPT, pid=1, at=1000.0), 1000.0))
+
+    def another(self) -> Attempts:
+        """As of a process that was started now."""
+        return Attempts(
+            home=self.home,
+            state=self.hall.state,
+            meters=Meters(EmulatedFacility(self._facility, (), 0, 1000.0), self.engine),
+            goods=KeptGoods(self._objects),
+            clouds=CloudFiles(self.home, self.hall.state),
+        )
 
     def report(self, at: float, /, **said: object) -> list[Event]:
         return self.attempts.tell(engines.Reported(attempt=_ATTEMPT, report=said, at=at), at)
@@ -124,6 +129,12 @@ def test_what_makes_no_sense_is_not_told(begun: Begun, said: dict[str, object]) 
 def test_an_attempt_that_is_not_here_is_not_listened_to(begun: Begun) -> None:
     started = engines.Started(attempt="r0/train/1", pid=1, at=1.0)
     assert begun.attempts.tell(started, 1.0) == []
+
+
+def test_one_that_is_found_again_is_not_told_to_have_begun_twice(begun: Begun) -> None:
+    later, again = begun.another(), engines.Started(attempt=_ATTEMPT, pid=1, at=1000.0)
+    later.adopt(begun.hall.state.jobs["r1/train"], begun.home.attempt("r1", "train", 1))
+    assert later.tell(again, 1010.0) == []
 
 
 def test_an_attempt_pays_for_the_time_it_ran(begun: Begun) -> None:

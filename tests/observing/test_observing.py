@@ -150,3 +150,13 @@ def test_no_accounting_at_all_leaves_the_rest(saved: Saved) -> None:
     assert report.losses == ()
     assert any("--sacct" in remark for remark in report.remarks)
     assert report.jobs is None
+
+
+def test_gpus_of_a_model_that_nobody_knows_are_asked_for(saved: Saved) -> None:
+    saved.scontrol.write_text(NODES.replace("gpu:h100:8", "gpu:8"))
+    report = saved.report()
+    assert report.models == {"model not known": 32}
+    assert any("no facility is proposed" in one and "--gpu H100" in one for one in report.remarks)
+    told = saved.report(gpu="A100")
+    assert told.models == {"A100": 32}
+    assert not any("--gpu" in one for one in told.remarks)

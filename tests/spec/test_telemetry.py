@@ -25,6 +25,7 @@ REDFISH: dict[str, Any] = {"source": "redfish", "targets": {"cdu-1": "https://10
     [
         ([{"source": "prometheus"}], "telemetry from prometheus says its url"),
         ([{**PROMETHEUS, "url": "ftp://p"}], "a URL begins with http:// or https://"),
+        ([{**PROMETHEUS, "url": "http://p:x"}], "the port of a URL is a number from 0 to 65535"),
         ([{**PROMETHEUS, "url": "http://me:secret@p"}], "secrets go into secret_file"),
         ([{**PROMETHEUS, "time_scale": 2}], "only emulated telemetry has a time_scale"),
         ([{**PROMETHEUS, "targets": {"r1": "10.0.0.1"}}], "telemetry from prometheus has no targets"),

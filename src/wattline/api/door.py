@@ -125,7 +125,7 @@ def check_role(caller: Caller, allowed: frozenset[Role]) -> None:
         roles = ", ".join(sorted(allowed))
         raise ProblemError(
             403,
-            f"token {caller.name} is of a {caller.role}; this needs one of: {roles}",
+            f"token {caller.name} has the role {caller.role}; this needs one of: {roles}",
             hint="use a token with such a role",
             exit_code=1,
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import TypedDict
 
 from starlette.responses import PlainTextResponse, Response
@@ -54,7 +56,7 @@ def metrics_endpoint(calls: Calls) -> Endpoint:
             )
         )
         try:
-            metrics += await wait_for(call.served.reader.look(_of_state))
+            metrics += await wait_for(call.served.reader.look(partial(_of_state, call.caller.may_see)))
             up = 1.0
         except WattlineError:
             up = 0.0
@@ -72,8 +74,8 @@ def metrics_endpoint(calls: Calls) -> Endpoint:
     )
 
 
-def _of_state(session: Session, view: View | None) -> list[Metric]:
-    """What the journal says of jobs, sites and the queue."""
+def _of_state(may_see: Callable[[str], bool], session: Session, view: View | None) -> list[Metric]:
+    """What the journal says of jobs that whoever asks may see, of sites and the queue."""
     found = [
         Metric("wattline_journal_records", "gauge", "The number of the newest record.").put(
             float(session.store.journal.last_seq())
@@ -85,7 +87,8 @@ def _of_state(session: Session, view: View | None) -> list[Metric]:
     jobs = Metric("wattline_jobs", "gauge", "Jobs by state and project.")
     counted = Counter((job.request.project, job.state) for job in state.jobs.values())
     for (project, name), count in sorted(counted.items()):
-        jobs.put(float(count), project=project, state=str(name))
+        if may_see(project):
+            jobs.put(float(count), project=project, state=str(name))
     waiting = [job.submitted_at for job in state.jobs.values() if job.state is JobState.WAITING]
     oldest = view.at - min(waiting) if waiting else 0.0
     gpus = Metric("wattline_gpus", "gauge", "GPUs of a site.")

@@ -14,8 +14,9 @@ from wattline.api.call import Call, Count, Endpoint, Number, Parameter
 from wattline.api.door import LOOKS
 from wattline.api.looking import job_of
 from wattline.api.problems import ProblemError
+from wattline.live.printed import read_log
 from wattline.plane.finding import View
-from wattline.plane.logs import is_over, logs_of, read_log
+from wattline.plane.logs import is_over, logs_of
 from wattline.state import ENDED
 
 _MOST_BYTES = 1 << 20

@@ -62,9 +62,7 @@ async def _status(call: Call) -> Response:
     def question(_session: Session, view: View | None) -> Response:
         if call.wants_text:
             return PlainTextResponse(call.served.words.status(view, call.caller.may_see))
-        told = describe_all(view, call.served.home)
-        told["runs"] = [run for run in told["runs"] if call.caller.may_see(run["project"])]
-        return answer(told)
+        return answer(describe_all(view, call.served.home, call.caller.may_see))
 
     return await wait_for(call.served.reader.look(question))
 

@@ -21,6 +21,7 @@ _NAMES: dict[str, dict[str, Any]] = {
     "phase": {"type": "string", "minLength": 1, "maxLength": 64},
     "site": {"type": "string", "minLength": 1, "maxLength": 64},
     "exception": {"type": "string", "minLength": 1, "maxLength": 64},
+    "attempt": {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
     "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 }
 

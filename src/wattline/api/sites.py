@@ -6,17 +6,22 @@ there is no such endpoint.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
 
-from wattline.api.call import Call, Endpoint, answer, wait_for
+from wattline.api.call import Call, Endpoint, Number, Parameter, answer, wait_for
 from wattline.api.door import AGENTS, LOOKS, RUNS_IT, Caller
+from wattline.api.looking import job_of
 from wattline.api.problems import ProblemError
+from wattline.engines.files import OUTPUT
+from wattline.live.printed import MOST_PIECE_BYTES, write_log
 from wattline.plane.conditions import describe_conditions, find_conditions
 from wattline.plane.finding import View
 from wattline.plane.site_words import SITE_WANTS, ask_of_site, describe_word, site_asked
@@ -40,6 +45,12 @@ class Sites(TypedDict):
     sites: list[SiteListed]
 
 
+class LogKept(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of an attempt's output is here: where its agent goes on."""
+
+    size_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
     """The control plane's side of an agent's conversation: a message of a type in, one of a type out."""
@@ -50,7 +61,7 @@ class Sync:
 
 
 def site_endpoints(sync: Sync | None) -> tuple[Endpoint, ...]:
-    found = (_LIST, _CONDITIONS, *(_word(want) for want in SITE_WANTS))
+    found = (_LIST, _CONDITIONS, _LOG, *(_word(want) for want in SITE_WANTS))
     return found if sync is None else (*found, _sync(sync))
 
 
@@ -120,13 +131,46 @@ async def _conditions(call: Call) -> Response:
     return await call.ask(question)
 
 
+def _spoken_for(call: Call) -> str:
+    """The site that the path names, if the caller speaks for it."""
+    site = call.name("site")
+    if call.caller.site not in (None, site):
+        raise ProblemError(
+            403,
+            f"token {call.caller.name} speaks for {call.caller.site}, not for {site}",
+            hint="use the token of that site's agent",
+            exit_code=1,
+        )
+    return site
+
+
+async def _keep_log(call: Call) -> Response:
+    site = _spoken_for(call)
+    path = await call.ask(lambda view: _log_of(call, view, site))
+    piece = b"".join([piece async for piece in call.pieces(MOST_PIECE_BYTES)])
+    size_bytes = await asyncio.to_thread(write_log, path, call.query.get("offset", 0), piece)
+    return answer(LogKept(size_bytes=size_bytes))
+
+
+def _log_of(call: Call, view: View, site: str) -> Path:
+    """Where the output of an attempt is kept, if that ran, or runs, at this site."""
+    _, job = job_of(call, view)
+    text = call.name("attempt")
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    places = {past.attempt: past.place for past in job.past}
+    if number == job.attempt and job.place is not None:
+        places[number] = job.place
+    place = places.get(number)
+    if place is None:
+        raise ProblemError(404, f"{job.id} has no attempt {text[:20]!r} that ran", exit_code=2)
+    if place.site != site:
+        raise ProblemError(409, f"{job.id}/{number} is at {place.site}, not at {site}", exit_code=1)
+    return view.session.home.attempt(job.request.run, job.request.phase, number) / OUTPUT
+
+
 def _sync(sync: Sync) -> Endpoint:
     async def handle(call: Call) -> Response:
-        site = call.name("site")
-        if call.caller.site not in (None, site):
-            raise ProblemError(
-                403, f"token {call.caller.name} speaks for {call.caller.site}, not for {site}", exit_code=1
-            )
+        site = _spoken_for(call)
         message = await call.body(sync.takes)
         return answer(await sync.handle(call.caller, site, message))
 
@@ -152,4 +196,10 @@ _CONDITIONS = Endpoint(
     method="GET", path="/api/v1/sites/{site}/conditions", name="site_conditions",
     say="Headroom per feed, loop, rack and link, and what follows from it.", handle=_conditions,
     answer=SiteTold, allowed=LOOKS | AGENTS, refuses=(404,),
+)  # fmt: skip
+_LOG = Endpoint(
+    method="PUT", path="/api/v1/sites/{site}/runs/{run}/jobs/{phase}/attempts/{attempt}/log", name="keep_log",
+    say="A piece of what an attempt at a site printed, from its agent; how much of it is here then.",
+    handle=_keep_log, answer=LogKept, takes=bytes, allowed=AGENTS, refuses=(404, 408, 409, 413, 422),
+    query=(Parameter(name="offset", kind=Number, say="From this byte on; 0 unless said."),), changes=True,
 )  # fmt: skip

@@ -59,7 +59,7 @@ def _receive(call: Call, submission: Submission, scope: str) -> RunSubmitted:
     if submission.approved and call.caller.role is not Role.OPERATOR:
         raise ProblemError(
             403,
-            f"approved: token {call.caller.name} is of a {call.caller.role}; an operator approves",
+            f"approved: token {call.caller.name} has the role {call.caller.role}; an operator approves",
             hint="leave approved out, or let an operator submit it",
             exit_code=1,
         )

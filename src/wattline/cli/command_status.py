@@ -64,15 +64,16 @@ def show_all(
     """All runs of the projects that whoever asks may see."""
     runs = [] if view is None else [run for run in newest_first(view.state) if may_see(run.project)]
     if not runs:
-        console.print(f"no run was ever submitted in {home.root}")
+        whose = "run of this token's project" if view is not None and view.state.runs else "run"
+        console.print(f"no {whose} was ever submitted in {home.root}")
     if view is None:
         return
     if runs:
         console.print(_table_of(view, runs))
-    if view.state.releases:
+    if releases := describe_releases(view, may_see):
         console.print()
         shelf = columns("release", "channel", "number", "run", "since")
-        for release in describe_releases(view):
+        for release in releases:
             shelf.add_row(
                 *(plain(str(release[name])) for name in ("name", "channel", "number", "run_id", "since"))
             )

@@ -6,6 +6,7 @@ import sys
 import time
 
 from wattline.cli.printing import columns, plain, print_json, stdout_console
+from wattline.cli.remote import say_here
 from wattline.errors import UsageError
 from wattline.live import Home
 from wattline.plane.moments import iso
@@ -22,6 +23,7 @@ def create_token(
         ttl_seconds = DURATION.parse(expires)
     except QuantityError as error:
         raise UsageError(f"--expires {expires[:50]!r}: {error}", hint="such as 30d") from error
+    say_here()
     session, now = open_session(Home.find()), time.time()
     try:
         secret = session.store.tokens.create(
@@ -40,6 +42,7 @@ def create_token(
 
 
 def list_tokens(*, as_json: bool) -> int:
+    say_here()
     session, now = open_session(Home.find()), time.time()
     try:
         found = session.store.tokens.list()
@@ -66,6 +69,7 @@ def list_tokens(*, as_json: bool) -> int:
 
 
 def revoke_token(name: str, *, as_json: bool) -> int:
+    say_here()
     session, now = open_session(Home.find()), time.time()
     try:
         was_good = session.store.tokens.revoke(name, now)

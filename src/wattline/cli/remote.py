@@ -19,14 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode
 
 import msgspec
 
 from wattline.cli.printing import plain, print_json
 from wattline.decoding import decode_json
-from wattline.errors import UnavailableError, UsageError, WattlineError
+from wattline.errors import UnavailableError, WattlineError
 from wattline.live import Home
+from wattline.live.addresses import base_of, bearer_of, server_addresses
 from wattline.plane.told import Steered
 
 T = TypeVar("T")
@@ -64,17 +65,19 @@ class Answered:
 
 
 class Server:
-    """A server as the command line sees it."""
+    """A server as the command line sees it; with commas between, who conducts and who stands by."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(
-                f"the server {url[:100]!r} is no http:// or https:// address",
-                hint="such as https://wattline.example.org",
-            )
-        self._parts, self._token = parts, token
-        self.url = f"{parts.scheme}://{parts.netloc}"
+        self._servers, self._token = server_addresses(url), bearer_of(token)
+        self._at = 0  # the one that answered last
+
+    @property
+    def _parts(self) -> SplitResult:
+        return self._servers[self._at % len(self._servers)]
+
+    @property
+    def url(self) -> str:
+        return base_of(self._parts)
 
     def get(self, path: str, *, accept: str = "application/json", **query: str | int) -> Answered:
         full = f"{path}?{urlencode(query)}" if query else path
@@ -85,11 +88,13 @@ class Server:
         return self._decode(self._call("POST", path, headers, msgspec.json.encode(body)).body, kind)
 
     def has_object(self, sha256: str) -> bool:
+        path = f"/api/v1/objects/{sha256}"
         try:
-            self._call("HEAD", f"/api/v1/objects/{sha256}", {})
+            self._call("HEAD", path, {})
         except RemoteError as error:
             if error.status == 404:
                 return False
+            self._call("GET", path, {})  # an answer to HEAD has no words; this one is refused with them
             raise
         return True
 
@@ -146,12 +151,12 @@ class Server:
         self, method: str, path: str, headers: dict[str, str], body: bytes | Path | None = None
     ) -> Answered:
         """One call, repeated where it may not have been heard; each is the same however often it is made."""
-        for attempt in range(_TRIES):
-            last = attempt == _TRIES - 1
+        last = _TRIES * len(self._servers) - 1
+        for attempt in range(last + 1):
             try:
                 status, answered = self._once(method, path, headers, body)
             except (OSError, http.client.HTTPException) as error:
-                if last or isinstance(error, ssl.SSLError):
+                if attempt == last or isinstance(error, ssl.SSLError):
                     raise UnavailableError(
                         f"{self.url} cannot be reached: {str(error) or type(error).__name__}",
                         hint="check WATTLINE_URL, and that the server runs",
@@ -159,9 +164,11 @@ class Server:
             else:
                 if status < 400:
                     return answered
-                if status not in _AGAIN or last:
+                if status not in _AGAIN or attempt == last:
                     raise _error_of(status, answered)
-            time.sleep(_PAUSE_SECONDS * 2**attempt)
+            self._at += 1
+            if (attempt + 1) % len(self._servers) == 0:
+                time.sleep(_PAUSE_SECONDS * 2 ** (attempt // len(self._servers)))
         raise AssertionError("the last try returns or raises")
 
     def _once(

@@ -113,6 +113,8 @@ class Attempts:
         if running is None:
             return []
         if isinstance(event, engines.Started):
+            if running.adopted and self._state.jobs[running.job].state is not JobState.STARTING:
+                return []  # it began under an earlier process, which told so
             return [AttemptStarted(at=now, job=running.job, attempt=running.attempt)]
         if isinstance(event, engines.Usage):
             self._meters.observe_cpu(event.attempt, event.cpu_seconds, now)
@@ -158,6 +160,7 @@ class Attempts:
 
         def gather() -> Event:
             say, outputs = say_of(result), ""
+            self._goods.show(attempt, folder)
             if ending is Ending.SUCCEEDED:
                 try:
                     outputs = self._goods.pack(folder / "work" / "out")

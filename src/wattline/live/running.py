@@ -30,6 +30,10 @@ class Goods(Protocol):
         """Keep a tree and name it."""
         ...
 
+    def show(self, attempt: str, folder: Path) -> None:
+        """Have what an attempt printed where people read it: it has ended, and that is told next."""
+        ...
+
     def source(self, documents: dict[str, str]) -> RunSource:
         """Look up what a run was submitted with."""
         ...

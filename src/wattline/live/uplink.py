@@ -14,11 +14,15 @@ import ssl
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
+
+import msgspec
 
 from wattline.checkpoint import Rate
 from wattline.control.sites import SyncReply, SyncRequest, decode_reply, encode_message
-from wattline.errors import RefusedError, UnavailableError, UsageError
+from wattline.decoding import decode_json
+from wattline.errors import RefusedError, UnavailableError
+from wattline.live.addresses import base_of, bearer_of, server_addresses
 
 SYNC_SECONDS = 10.0
 FILE_SECONDS = 60.0
@@ -31,8 +35,8 @@ class Uplink:
     """The servers of one control plane, with commas between; every call has its own connection and time."""
 
     def __init__(self, url: str, token: str = "", *, tls: ssl.SSLContext | None = None) -> None:
-        self._servers = [_address(one) for one in url.split(",")]
-        self._token, self._tls = token, tls
+        self._servers = server_addresses(url)
+        self._token, self._tls = bearer_of(token), tls
         self._at = 0  # the one that answered last; calls of several threads may move it, which does no harm
 
     @property
@@ -41,13 +45,25 @@ class Uplink:
 
     @property
     def url(self) -> str:
-        return f"{self._parts.scheme}://{self._parts.netloc}"
+        return base_of(self._parts)
 
     def sync(self, request: SyncRequest, timeout_seconds: float = SYNC_SECONDS) -> SyncReply:
         body, path = encode_message(request), f"/api/v1/sites/{request.site}/sync"
         response, connection = self._ask("POST", path, timeout_seconds, body)
         try:
             return decode_reply(self._read(response))
+        finally:
+            connection.close()
+
+    def tell_log(self, site: str, attempt: str, offset: int, piece: bytes) -> int:
+        """A piece of what an attempt printed; how many bytes of it are there then."""
+        run, phase, number = attempt.split("/")
+        path = f"/api/v1/sites/{site}/runs/{run}/jobs/{phase}/attempts/{number}/log?offset={offset}"
+        response, connection = self._ask("PUT", path, SYNC_SECONDS, piece)
+        try:
+            return decode_json(self._read(response), _LogKept).size_bytes
+        except msgspec.MsgspecError as error:
+            raise UnavailableError(f"server {self.url}: its answer cannot be read: {error}") from error
         finally:
             connection.close()
 
@@ -127,7 +143,7 @@ class Uplink:
             headers |= {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
             data = _Reader(body)  # type: ignore[assignment]
         elif body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json" if method == "POST" else "application/octet-stream"
         try:
             connection.request(method, path, data, headers)  # type: ignore[arg-type]
             response = connection.getresponse()
@@ -168,15 +184,22 @@ class Uplink:
             raise UnavailableError(f"server {self.url}: {_why(error)}") from error
 
     def _problem(self, method: str, response: HTTPResponse) -> Exception:
-        """What the server said, where it said it as a problem; 5xx may pass, 4xx will not."""
-        detail = ""
+        """What the server said, where it said it as a problem; 5xx may pass, and so do calls that came too
+        slowly or too many at once; what else is 4xx will not."""
+        detail, hint = "", None
         try:
             told = json.loads(response.read(_MOST_PROBLEM_BYTES)) if method != "HEAD" else {}
-            detail = str(told.get("detail", ""))[:500] if isinstance(told, dict) else ""
+            if isinstance(told, dict):
+                detail, hint = str(told.get("detail", ""))[:500], str(told.get("hint") or "")[:500] or None
         except (ValueError, OSError, HTTPException, RecursionError):
             detail = ""
         say = f"server {self.url}: {response.status}{': ' + detail if detail else ''}"
-        return RefusedError(say) if response.status < 500 else UnavailableError(say)
+        may_pass = response.status >= 500 or response.status in (408, 429)
+        return UnavailableError(say, hint=hint) if may_pass else RefusedError(say, hint=hint)
+
+
+class _LogKept(msgspec.Struct):
+    size_bytes: int
 
 
 class _Reader:
@@ -184,13 +207,6 @@ class _Reader:
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self.read = read
-
-
-def _address(url: str) -> SplitResult:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"server {url!r}: is no address", hint="such as https://wattline.example:8443")
-    return parts
 
 
 def _why(error: Exception) -> str:

@@ -60,6 +60,7 @@ class Seen:
     meters: Meters
     remarks: Remarks
     nodes: list[str]  # those with GPUs
+    gpu: str = ""  # their model, as whoever asks says
     of_labels: Mapping[str, str] = field(default_factory=dict)
     ahead_seconds: float = 0.0  # of Prometheus's clock, beside Slurm's
     limits: tuple[Limit, ...] = ()
@@ -82,7 +83,8 @@ class Seen:
         by_node = models_by_node(self.meters, self.of_labels)
         for name in self.nodes:
             machine = self.cluster.machines[name]
-            counted[machine.model or by_node.get(name, "") or "model not known"] += machine.gpus
+            model = self.gpu or machine.model or by_node.get(name, "") or "model not known"
+            counted[model] += machine.gpus
         return dict(counted.most_common())
 
 
@@ -113,7 +115,13 @@ def see(wanted: Wanted, ask: ReadOnly, tell: Callable[[str], None]) -> Seen:
         remarks.note("no node has GPUs by Slurm's GRES: shares of GPU-hours are not known")
     gpus = sum(cluster.machines[name].gpus for name in nodes)
     seen = Seen(
-        window=window, cluster=cluster, accounts=accounts, meters=Meters(), remarks=remarks, nodes=nodes
+        window=window,
+        cluster=cluster,
+        accounts=accounts,
+        meters=Meters(),
+        remarks=remarks,
+        nodes=nodes,
+        gpu=wanted.gpu,
     )
     seen.held = allocated_by_node(seen.spells, window, nodes)
     seen.waiting = waiting_by_step(seen.spells, window)
@@ -134,9 +142,15 @@ def see(wanted: Wanted, ask: ReadOnly, tell: Callable[[str], None]) -> Seen:
                 prometheus=wanted.prometheus,
             )
         )
+        if seen.proposal is None and nodes:
+            remarks.note(
+                "no model of a GPU is known, so no facility is proposed and nothing replayed: "
+                "--gpu H100 says what they are"
+            )
         if seen.proposal is not None and seen.proposal.left_out:
             remarks.note(
-                f"not in the proposed facility, since no model is known: {named(seen.proposal.left_out)}"
+                f"not in the proposed facility, since no model is known: {named(seen.proposal.left_out)}; "
+                "--gpu H100 says what they are"
             )
     return seen
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
@@ -19,16 +20,18 @@ from wattline.control import StepRecord
 from wattline.control.sites import Agent, SyncReply, SyncRequest, Tenancy, Timing
 from wattline.decoding import decode_json
 from wattline.engines import leased_engine_of, leases
-from wattline.engines.files import write_document
+from wattline.engines.files import OUTPUT, write_document
 from wattline.errors import RefusedError, UnavailableError, UsageError, WattlineError
 from wattline.facility import Facility, TrafficClass
 from wattline.live import Home, Meters
+from wattline.live.launching import attempt_name
+from wattline.live.printed import Printed
 from wattline.live.site_stores import SiteStores
 from wattline.live.site_world import SiteLiveWorld
 from wattline.live.uplink import Uplink
 from wattline.plane.session import LEASE_SECONDS, Session
 from wattline.release.carrying import CarriedGoods, CarriedObjects
-from wattline.state import Event, State
+from wattline.state import Event, Job, State
 from wattline.store.records import Journal
 from wattline.store.steps import StepJournal, read_steps
 from wattline.telemetry import EmulatedFacility, readers_of
@@ -39,6 +42,7 @@ _ASK_AGAIN_SECONDS = 2.0
 _LONGEST_TURN_SECONDS = 0.5
 _NUMBERS_PER_START = 1 << 32
 _GREETINGS = 1 << 16
+_LATELY_SECONDS = 86400.0
 _UNBOUNDED = 1e12  # bytes a second, where no link is in the way
 
 
@@ -60,9 +64,11 @@ class AgentProcess:
         self._going: Future[SyncReply] | None = None
         self._sync_at = self._renew_at = self._snapshot_at = 0.0
         self._said = ""
+        self._was_answered = False  # with a lease, since this start
         self._rate = Rate(_UNBOUNDED)
         objects = CarriedObjects(session.home.objects, uplink, lambda: self._rate)
-        self._goods = session.goods = CarriedGoods(objects)
+        self._printed = Printed(asked.site, uplink, lambda: self._rate)
+        self._goods = session.goods = CarriedGoods(objects, self._printed)
         session.objects = objects
         self._was_here = session.state is not None
         adopted = session.state.adopted if session.state is not None else self._greet(number)
@@ -74,6 +80,7 @@ class AgentProcess:
         self._stores = SiteStores(session.home, asked.site, os.environ.get(RECEIVER_TOKEN, ""))
         self.world = self._make_world()
         self._first += self.world.recover()
+        self._printed.remember(self._lately())
         self.agent = Agent(
             site=asked.site,
             name=self.name,
@@ -102,6 +109,7 @@ class AgentProcess:
     def leave(self) -> None:
         """What runs goes on until its lease ends, or until an agent is here again."""
         self._goods.close()
+        self._printed.close()
         self._line.shutdown(wait=False, cancel_futures=True)
         if self._receiver is not None:
             self._receiver.__exit__(None, None, None)
@@ -168,9 +176,15 @@ class AgentProcess:
         future, self._going = self._going, None
         try:
             reply = future.result()
+        except RefusedError as error:
+            self._heed_refusal(error)
+            return
         except WattlineError as error:
             self._say(error.message)
             return
+        if reply.refusal is not None:
+            self._heed_refusal(RefusedError(reply.refusal.say, hint=reply.refusal.hint))
+        self._was_answered |= reply.lease is not None
         self._stores.receivers = reply.receivers
         if self.agent.take(reply):
             self._sync_at = 0.0
@@ -179,9 +193,16 @@ class AgentProcess:
         epoch = self.agent.tenancy.epoch
         self._say(self.agent.refusal or (f"holds its lease, epoch {epoch}" if epoch else "asks for a lease"))
 
+    def _heed_refusal(self, error: RefusedError) -> None:
+        """An agent that nothing depends on yet goes, with the words; who keeps a site safe stays at it."""
+        if not self._was_answered and not self.state.holding:
+            raise error
+        self._say(error.message)
+
     def _keep_up(self) -> None:
         now = time.monotonic()
         self._rate.change(self._share(TrafficClass.ARTIFACT))
+        self._printed.look(self._output_of(self.state.jobs[job]) for job in sorted(self.state.holding))
         token = self._session.store.lease.held
         if token is not None and now >= self._renew_at:
             self._session.store.lease.renew(token)
@@ -189,6 +210,16 @@ class AgentProcess:
         if now >= self._snapshot_at:
             self._session.save_snapshot()
             self._snapshot_at = now + _SNAPSHOT_SECONDS
+
+    def _lately(self) -> Iterator[tuple[str, Path]]:
+        """What may have printed something that an earlier process did not hand over."""
+        for job in self.state.jobs.values():
+            if job.attempt and job.since > self.state.at - _LATELY_SECONDS:
+                yield self._output_of(job)
+
+    def _output_of(self, job: Job) -> tuple[str, Path]:
+        folder = self._session.home.attempt(job.request.run, job.request.phase, job.attempt)
+        return attempt_name(job.id, job.attempt), folder / OUTPUT
 
     def _share(self, traffic: TrafficClass) -> float:
         """What the narrowest of the site's links gives to a class now, in bytes a second."""

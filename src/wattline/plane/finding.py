@@ -86,7 +86,7 @@ def find_jobs(state: State, name: str | None) -> tuple[Run, tuple[Job, ...]]:
         job = next((state.jobs[each] for each in newest.jobs if state.jobs[each].request.phase == name), None)
     if job is None or job.request.run not in state.runs:
         phases = [state.jobs[each].request.phase for each in newest.jobs]
-        raise unknown("job", name, [*phases, *state.jobs, *(run.run for run in newest_first(state))])
+        raise unknown("job", name, [*phases, *(run.run for run in newest_first(state)), *state.jobs])
     return state.runs[job.request.run], (job,)
 
 

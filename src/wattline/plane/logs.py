@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wattline.errors import UnavailableError, UsageError
+from wattline.errors import UsageError
+from wattline.live.printed import read_log
 from wattline.plane.finding import View
 from wattline.plane.told import LogTold
 from wattline.state import Job
@@ -37,26 +36,6 @@ class Log:
         data = read_log(self.path, self.read_bytes, _CHUNK_BYTES)
         self.read_bytes += len(data)
         return data
-
-
-def read_log(path: Path, offset: int, most_bytes: int) -> bytes:
-    """A piece of what was printed; empty where there is none yet."""
-    try:
-        # Never through a link and never waiting: the script could have put anything in its folder.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise UnavailableError(
-            f"log {path}: cannot be read: {error.strerror or error}",
-            hint="check that this user may read the state folder",
-        ) from error
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UnavailableError(f"log {path}: this is no longer a file")
-        return os.pread(handle, most_bytes, offset)
-    finally:
-        os.close(handle)
 
 
 def logs_of(view: View, jobs: tuple[Job, ...], attempt: int | None) -> list[Log]:

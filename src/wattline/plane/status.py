@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wattline.live import Home
 from wattline.plane.finding import View, newest_first
 from wattline.plane.moments import iso
@@ -17,14 +19,22 @@ from wattline.plane.told import (
 )
 from wattline.state import Job, NodeMode, Run, SiteRecord
 
+MaySee = Callable[[str], bool]
+"""Whether a project is any business of whoever asks."""
 
-def describe_all(view: View | None, home: Home) -> Status:
+
+def _all(_project: str) -> bool:
+    return True
+
+
+def describe_all(view: View | None, home: Home, may_see: MaySee = _all) -> Status:
     """All runs, newest first, with what is released and which nodes rest; None: nothing was ever run."""
+    runs = [] if view is None else [run for run in newest_first(view.state) if may_see(run.project)]
     told: Status = {
         "home": str(home.root),
         "writer": None if view is None else describe_writer(view),
-        "runs": [] if view is None else [describe_standing(view, run) for run in newest_first(view.state)],
-        "releases": [] if view is None else describe_releases(view),
+        "runs": [] if view is None else [describe_standing(view, run) for run in runs],
+        "releases": [] if view is None else describe_releases(view, may_see),
     }
     if view is not None and (nodes := nodes_at_rest(view)):
         told["nodes"] = nodes
@@ -122,10 +132,12 @@ def describe_writer(view: View) -> Writer | None:
     }
 
 
-def describe_releases(view: View) -> list[ReleaseStanding]:
+def describe_releases(view: View, may_see: MaySee = _all) -> list[ReleaseStanding]:
     """What each channel holds now, with where its files are."""
     described: list[ReleaseStanding] = []
     for known in view.state.releases.values():
+        if not may_see(view.state.runs[str(known["run"])].project):
+            continue
         name, channel = str(known["name"]), str(known["channel"])
         current = view.session.shelf.current(name, channel)
         path = view.session.shelf.path(current) if current is not None else None

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wattline.checkpoint import Rate
+from wattline.engines.files import OUTPUT
 from wattline.errors import UnavailableError
+from wattline.live.printed import Printed
 from wattline.live.uplink import Uplink
 from wattline.release.goods import KeptGoods
 from wattline.store import Digest, ObjectStore
@@ -50,13 +52,16 @@ class CarriedObjects(ObjectStore):
 class CarriedGoods(KeptGoods):
     """What a phase left counts once the control plane has it: until then it is tried again, also for days."""
 
-    def __init__(self, objects: CarriedObjects) -> None:
+    def __init__(self, objects: CarriedObjects, printed: Printed) -> None:
         super().__init__(objects)
-        self._carried = objects
+        self._carried, self._printed = objects, printed
         self._closing = threading.Event()
 
     def close(self) -> None:
         self._closing.set()
+
+    def show(self, attempt: str, folder: Path) -> None:
+        self._printed.finish(attempt, folder / OUTPUT)
 
     def pack(self, folder: Path) -> str:
         self._carried.made_here()

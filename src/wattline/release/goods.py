@@ -27,6 +27,9 @@ class KeptGoods:
     def pack(self, folder: Path) -> str:
         return str(capture_outputs(folder, self._objects).digest)
 
+    def show(self, attempt: str, folder: Path) -> None:
+        """It is read where it was written."""
+
     def source(self, documents: dict[str, str]) -> RunSource:
         return RunSource(
             pipeline=self._pipeline(documents["pipeline"]),

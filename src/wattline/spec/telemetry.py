@@ -45,6 +45,10 @@ def check_url(value: str) -> str:
     parts = urlsplit(value)
     if len(value) > 1024 or not value.isprintable() or parts.scheme not in ("http", "https"):
         raise ValueError("a URL begins with http:// or https://, such as http://prometheus:9090")
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ValueError("the port of a URL is a number from 0 to 65535") from None
     if not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("a URL has a host, and no user, password, ? or #; secrets go into secret_file")
     return value.rstrip("/")

@@ -22,6 +22,7 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from wattline.errors import UsageError
 from wattline.store.database import Database
 from wattline.store.errors import StoreRefusedError
 from wattline.store.records import check_name
@@ -143,31 +144,34 @@ def hide_secrets(text: str) -> str:
 
 def _check_new(name: str, role: Role, project: str | None, site: str | None, ttl_seconds: float) -> None:
     if not name or hide_secrets(name) != name:
-        raise StoreRefusedError(
+        raise UsageError(
             "token: needs a name that is no secret itself", hint="name it for who bears it: ci-nlp"
         )
     check_name("token name", name)
     check_name("project", project or "")
     check_name("site", site or "")
-    if (role is Role.AGENT) != bool(site):
-        raise StoreRefusedError(
-            f"token {name!r}: a site is named by agents, and only by them; role {role.value}, site {site!r}",
-            hint="name the site of an agent's token; leave it out for any other role",
+    if role is Role.AGENT and not site:
+        raise UsageError(f"token {name!r}: an agent speaks for one site", hint="name it: --site frankfurt")
+    if role is not Role.AGENT and site:
+        raise UsageError(
+            f"token {name!r}: only an agent speaks for a site; this is of a {role.value}, for site {site!r}",
+            hint="leave the site out, or make it an agent's: --role agent",
         )
     if role is Role.AGENT and project is not None:
-        raise StoreRefusedError(
+        raise UsageError(
             f"token {name!r}: an agent serves all projects of its site, got project {project!r}",
             hint="leave the project out",
         )
     if role is Role.SUBMITTER and not project:
-        raise StoreRefusedError(
-            f"token {name!r}: a {role.value} belongs to one project", hint="name the project"
+        raise UsageError(
+            f"token {name!r}: a {role.value} belongs to one project", hint="name it: --project nlp"
         )
     if project == "":
-        raise StoreRefusedError(f"token {name!r}: project must not be empty", hint="leave it out for all")
+        raise UsageError(f"token {name!r}: project must not be empty", hint="leave it out for all")
     if not 0 < ttl_seconds <= MAX_TTL_SECONDS or not math.isfinite(ttl_seconds):
-        raise StoreRefusedError(
-            f"token {name!r}: lives for more than 0 s and at most {MAX_TTL_SECONDS:.0f} s, got {ttl_seconds}",
+        raise UsageError(
+            f"token {name!r}: lives for more than 0 s and at most {MAX_TTL_SECONDS / 86400:.0f} days, got "
+            f"{ttl_seconds:.6g} s",
             hint="make a new one before the old one expires",
         )
 
