@@ -106,11 +106,14 @@ def test_a_silent_meter_is_said_and_counts_as_the_worst() -> None:
     assert len(found.say) == 3
 
 
-def test_what_is_over_is_said_first() -> None:
+@pytest.mark.parametrize("before", [{}, {"zurich/r1": (9000.0, MONDAY - 300.0)}])
+def test_what_is_over_is_said_first_and_not_that_it_will_be_full(
+    before: dict[str, tuple[float, float]],
+) -> None:
     hall = a_hall()
     hall.wait(1.0)
     hall.read("zurich/r1", "rack_watts", 9500.0)
-    found = conditions(hall)
+    found = conditions(hall, before)
     assert found.say[0].startswith("rack r1: 1.5 kW over the 8 kW that may be used; no job of 8 GPUs fits")
 
 

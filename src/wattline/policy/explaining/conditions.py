@@ -203,7 +203,7 @@ def _tell(room: Room, *, is_metered: bool) -> str:
         age = room.read_seconds_ago
         since = "never read" if age is None else f"not read for {format_seconds(age)}"
         parts.append(f"{since}, so it counts as the worst it could be")
-    if room.full_in_minutes is not None:
+    if room.full_in_minutes is not None and room.left >= 0:
         parts.append(
             "at the present rise it is full now"
             if room.full_in_minutes < 0.1
