@@ -7,17 +7,50 @@ teams, so that a decision goes through them without putting thousands in order a
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from wattline.state.job import Job
 from wattline.state.request import Kind, compared_hours
 
 Shape = tuple[object, ...]
 Key = tuple[float, float, str]  # how urgent, since when, which job
-Queue = list[Key]
+# So many that have left may stand before the first, if those behind are fewer.
+_MANY_GONE = 256
 # How urgent the first of a line is, since when it waits, how much it asks for, who it is. Of those who came
 # at once, whoever asks for most goes first: it has most to lose by a dear place.
 Order = tuple[float, float, float, str]
+
+
+class Queue:
+    """Keys in order. Most who leave go first: that costs nothing, however many wait behind them."""
+
+    __slots__ = ("_first", "_keys")
+
+    def __init__(self, keys: Iterable[Key] = ()) -> None:
+        self._keys, self._first = list(keys), 0
+
+    def __len__(self) -> int:
+        return len(self._keys) - self._first
+
+    def __getitem__(self, number: int) -> Key:
+        return self._keys[self._first + number]
+
+    def __iter__(self) -> Iterator[Key]:
+        return islice(self._keys, self._first, None)
+
+    def enter(self, key: Key) -> None:
+        insort(self._keys, key, self._first)
+
+    def leave(self, key: Key) -> None:
+        keys, first = self._keys, self._first
+        if keys[first] != key:
+            del keys[bisect_left(keys, key, first)]
+            return
+        self._first = first = first + 1
+        if first >= _MANY_GONE and 2 * first > len(keys):
+            del keys[:first]
+            self._first = 0
 
 
 class Line:
@@ -51,9 +84,9 @@ class Heads:
         line = self.lines.get((shape, project))
         is_new = line is None
         if line is None:
-            line = self.lines[shape, project] = Line(shape, job, [] if self._by_project else queue)
+            line = self.lines[shape, project] = Line(shape, job, Queue() if self._by_project else queue)
         if self._by_project:
-            insort(line.queue, key)
+            line.queue.enter(key)
         if line.queue[0] is not key:
             return
         group = self.groups.setdefault((job.request.scheduling_class, project), [])
@@ -67,7 +100,7 @@ class Heads:
         project = request.project if self._by_project else ""
         line = self.lines[shape, project]
         if self._by_project:
-            del line.queue[bisect_left(line.queue, key)]
+            line.queue.leave(key)
         if line.order[3] != key[2]:
             return
         group = self.groups[request.scheduling_class, project]

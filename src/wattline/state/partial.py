@@ -101,7 +101,7 @@ class PartialSnapshot(Snapshot):
         for shape, queue in self._state.waiting.items():
             own = [key for key in queue if is_own(known[key[2]])]
             if own:
-                yield shape, own
+                yield shape, Queue(own)
 
     def groups(self, *, by_project: bool) -> Mapping[tuple[str, str], Group]:
         heads = Heads(by_project=by_project)

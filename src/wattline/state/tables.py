@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 import msgspec
@@ -141,9 +140,11 @@ class Tables:
             self._count_gpus(before, job)
         if state is JobState.WAITING:
             shape, key = job.remainder.shape, waiting_key(job)
-            queue = self.waiting.setdefault(shape, [])
+            queue = self.waiting.get(shape)
+            if queue is None:
+                queue = self.waiting[shape] = Queue()
             self._places[job_id] = (shape, queue, key)
-            insort(queue, key)
+            queue.enter(key)
             self.newest_since = max(self.newest_since, job.since)
             if job.past:
                 self.retrying[job_id] = None
@@ -410,7 +411,7 @@ class Tables:
         job_id, state = job.request.job, job.state
         if state is JobState.WAITING:
             shape, queue, key = self._places.pop(job_id)
-            del queue[bisect_left(queue, key)]
+            queue.leave(key)
             if not queue:
                 del self.waiting[shape]
                 self.stuck.discard(shape)

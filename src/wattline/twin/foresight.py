@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from wattline.spec.policy import Policy
 from wattline.state import (
@@ -98,7 +99,7 @@ class Foresight:
         starts = [
             self.expect(state, policy, state.jobs[job_id], at)
             for queue in state.waiting.values()
-            for _, _, job_id in queue[:MOST_JOBS]
+            for _, _, job_id in islice(queue, MOST_JOBS)
             if state.jobs[job_id].will_start
         ]
         starts.sort(key=lambda expected: (expected.p50_at or at, expected.job))

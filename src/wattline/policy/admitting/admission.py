@@ -42,6 +42,7 @@ from wattline.state import (
     JobState,
     Line,
     Outcome,
+    Queue,
     Reservation,
     Snapshot,
     Verdict,
@@ -163,7 +164,7 @@ def _keep_reservation(
 ) -> None:
     """Start what has a place reserved if it fits by now; else keep what is free of that place."""
     job = draft.job(reservation.job)
-    line = Line(job.remainder.shape, job, [waiting_key(job)])
+    line = Line(job.remainder.shape, job, Queue([waiting_key(job)]))
     head = Head(line, line.shape in draft.stuck)
     head.pools = loosened.pools(job.request) if head.is_stuck else None
     if head.pools is None or head.pools:

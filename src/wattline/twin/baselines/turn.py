@@ -10,7 +10,7 @@ import msgspec
 from wattline.policy.decision import ask_again
 from wattline.policy.naming import next_action
 from wattline.spec.policy import Policy
-from wattline.state import Action, ActionKind, Decision, Job, JobState, Place, Snapshot, Verdict
+from wattline.state import Action, ActionKind, Decision, Job, JobState, Place, Queue, Snapshot, Verdict
 from wattline.state.request import PRIORITY_RANK
 from wattline.twin.baselines.packing import judge_size
 
@@ -77,7 +77,7 @@ class Turn:
         self.draft.issue(action)
         self._actions.append(action)
 
-    def _refuse_if_too_big(self, queue: list[tuple[float, float, str]]) -> bool:
+    def _refuse_if_too_big(self, queue: Queue) -> bool:
         """Refuse a whole queue at once: jobs of one shape are all as big."""
         verdict = judge_size(self.draft.plant, self.draft.job(queue[0][-1]).request)
         if verdict is None:
