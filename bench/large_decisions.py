@@ -16,7 +16,6 @@ else. *decision* is the CPU time of `decide`, verdicts included; *turn* is all o
 from __future__ import annotations
 
 import argparse
-import gc
 import random
 import statistics
 import sys
@@ -27,6 +26,7 @@ from dataclasses import dataclass, field
 from bench.twin import yardstick
 from wattline.control import step
 from wattline.facility import Facility
+from wattline.plane.collecting import collecting_between_turns
 from wattline.policy import Explanation, decide, explain
 from wattline.spec import FacilityDocument, Policy, build_facility, read_policy
 from wattline.spec.policy import Quota, Team
@@ -304,22 +304,21 @@ def measure(world: Large, samples: int, waiting: int) -> Figures:
     first_ms, _ = world.turn(*arrivals)
     missing = waiting - sum(map(len, state.waiting.values()))
     world.turn(*(world.submit(world.request()) for _ in range(max(0, missing))))
-    gc.collect()
-    gc.freeze()  # what is there for good is no business of the collector: it would be half of the tail
     decisions, turns, admissions, options = list[float](), list[float](), list[float](), list[int]()
     yard_seconds = yardstick()
     world.started = 0
-    for _ in range(samples):
-        world.at += 10.0
-        ends = world.end_some(_ENDS)
-        events = [*ends, *(world.submit(world.request()) for _ in ends), world.read_some(_READINGS)]
-        decision_ms, turn_ms = world.turn(*events)
-        decisions.append(decision_ms)
-        turns.append(turn_ms)
-        explanation, admission_ms = admit_one(world)
-        admissions.append(admission_ms)
-        options.append(len(explanation.options))
-    gc.unfreeze()
+    with collecting_between_turns() as collect:  # as a server does
+        for _ in range(samples):
+            world.at += 10.0
+            ends = world.end_some(_ENDS)
+            events = [*ends, *(world.submit(world.request()) for _ in ends), world.read_some(_READINGS)]
+            decision_ms, turn_ms = world.turn(*events)
+            decisions.append(decision_ms)
+            turns.append(turn_ms)
+            explanation, admission_ms = admit_one(world)
+            admissions.append(admission_ms)
+            options.append(len(explanation.options))
+            collect()
     queued = [job for queue in state.waiting.values() for _, _, job in queue]
     requests = [state.jobs[job].request for job in queued]
     taken = sum(spot.node.gpus for spot in state.plant.spots) - sum(state.ledger.gpus_free)

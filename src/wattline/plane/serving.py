@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from wattline.errors import UnavailableError
 from wattline.live import Home
 from wattline.live.fleet import FleetWorld
+from wattline.plane.collecting import collecting_between_turns
 from wattline.plane.conductor import Conductor
 from wattline.plane.policy_in_force import Following, choose_policy
 from wattline.plane.session import Session, user
@@ -98,12 +99,14 @@ class Shift:
         adopted = conductor.state.plant.facility.name
         self._say(f"conducts {adopted}")
         try:
-            while not stopping():
-                began = time.monotonic()
-                decision = conductor.turn()
-                took = time.monotonic() - began
-                _pause(min(_LONGEST_BREATH_SECONDS, _BREATHS * took), stopping)
-                conductor.rest(decision)
+            with collecting_between_turns() as collect:
+                while not stopping():
+                    began = time.monotonic()
+                    decision = conductor.turn()
+                    took = time.monotonic() - began
+                    collect()
+                    _pause(min(_LONGEST_BREATH_SECONDS, _BREATHS * took), stopping)
+                    conductor.rest(decision)
             self._save(conductor, stopping)
         finally:
             self.is_conducting, self.fleet = False, None
