@@ -93,7 +93,7 @@ def choose_place(
                 search.note_full(pool)
         fitting += tried
     if search.best:
-        place = search.place(search.best)
+        place = search.best_place or search.place(search.best)
         return Choice(place, search.judge(place) if judge else ())
     if only is not None or not explain:
         judged = judge and search.closest and request.project in policy.teams
@@ -140,6 +140,7 @@ class _Search:
         "_rooms",
         "_snapshot",
         "best",
+        "best_place",
         "best_score",
         "closest",
     )
@@ -161,6 +162,7 @@ class _Search:
         self._changes = snapshot.site_changes(policy.thresholds.reading_max_age)
         self._coolness = Coolness(snapshot, request, policy.thresholds)
         self.best: Nodes = ()
+        self.best_place: Place | None = None  # the same, where it was named to be weighed
         self.best_score = math.inf
         self.closest: Nodes = ()
         self._closest_distance = math.inf
@@ -269,8 +271,8 @@ class _Search:
 
     def weigh(self, nodes: Nodes, cost: float) -> bool:
         """Weigh one arrangement; whether it fits."""
-        snapshot = self._snapshot
-        claim = claim_of(self._request, self.place(nodes), snapshot.plant, self._power_fraction)
+        snapshot, place = self._snapshot, self.place(nodes)
+        claim = claim_of(self._request, place, snapshot.plant, self._power_fraction)
         if not self._carries(claim.amounts):
             self._note_closest(nodes, self._missing(claim.amounts))
             return False
@@ -280,7 +282,8 @@ class _Search:
             return self._look_closer(nodes, cost, leftover, claim)
         if self._is_team and not self._is_affordable(nodes):
             return False
-        self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover)
+        if self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover):
+            self.best_place = place
         return True
 
     def is_farther(self, pool: int) -> bool:
@@ -342,7 +345,10 @@ class _Search:
 
     def _carries(self, amounts: Iterable[tuple[int, int]]) -> bool:
         headroom = self._headroom
-        return all(headroom[resource] >= amount for resource, amount in amounts)
+        for resource, amount in amounts:  # noqa: SIM110 - most are few, and a generator costs as much
+            if headroom[resource] < amount:
+                return False
+        return True
 
     def _missing(self, amounts: Iterable[tuple[int, int]]) -> float:
         """How far a place is from fitting: shortfalls relative to what was asked, summed."""
@@ -390,22 +396,24 @@ class _Search:
 
     def _warmth(self, claim: Claim) -> float | None:
         """How near its limit the hottest node would end; None where it may not stay below."""
-        plant, amounts = self._snapshot.plant, dict(claim.amounts)
-        warmth = 0.0
+        spots, amounts, coolness = self._snapshot.plant.spots, dict(claim.amounts), self._coolness
+        gpu_watts, warmth = claim.gpu_watts, 0.0
         for node, _ in claim.nodes:
-            added = amounts.get(plant.spots[node].loop_resource, 0)
-            share = self._coolness.share(node, claim.gpu_watts, added)
+            share = coolness.share(node, gpu_watts, amounts.get(spots[node].loop_resource, 0))
             if share is None:
                 return None
-            warmth = max(warmth, share)
+            if share > warmth:
+                warmth = share
         return warmth
 
-    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> None:
+    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> bool:
         weights = self._policy.weights
         switches = self._switches(nodes) if weights.topology and len(nodes) > 1 else 1
         score = place_score(weights, cost, warmth, least_watts, leftover, switches)
         if score < self.best_score:
-            self.best, self.best_score = nodes, score
+            self.best, self.best_place, self.best_score = nodes, None, score
+            return True
+        return False
 
     def _switches(self, nodes: Nodes) -> int:
         spots = self._snapshot.plant.spots
