@@ -117,6 +117,11 @@ class Room:
         each_watts = self._watts
         return int(self._leeway.bay(bay)[1] / each_watts + ROUNDING) if each_watts > 0.0 else _ANY
 
+    def rack_left(self, bay: int) -> tuple[int, int]:
+        """Whole watts that are left of the rack of a bay, and GPUs that are free there."""
+        _, watts, _, free = self._leeway.bay(bay)
+        return watts, free
+
     def carried(self, zone: int, most: int) -> int:
         """How many free GPUs the racks of a zone carry in all; of many, `most` will do."""
         return gpus_carried(self._leeway.racks(zone), self._watts, most)
