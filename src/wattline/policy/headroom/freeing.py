@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wattline.policy.headroom.power import headroom_of
-from wattline.policy.headroom.rooms import Room, Rooms, gpus_of
+from wattline.policy.headroom.rooms import ANY, Room, Rooms, gpus_of
 from wattline.policy.permitting.pools import pools_for
 from wattline.spec.policy import Policy
 from wattline.state import Claim, Job, JobRequest, Plant, Snapshot
@@ -189,6 +189,7 @@ class _Pool:
     __slots__ = (
         "_carried",
         "_counted",
+        "_enough",
         "_freed",
         "_limited",
         "_noted",
@@ -213,8 +214,9 @@ class _Pool:
         self._noted = -1  # of those who ended at its site; not one of them before all was counted
         self._seen = 0  # of the bays where somebody ended
         self._racks: dict[int, int] = {}  # by bay where somebody ended: what its rack carries now
-        # By zone of which anything is carried above its racks: what those carry.
+        # By zone of which anything is carried above its racks: what those carry, and what it is enough for.
         self._counted: dict[int, int] = {}
+        self._enough: dict[int, int] = {}
         self._carried: dict[int, int] = {}  # by zone: what of that is carried above them
         # Zones above which too little is left: of what, and what had been given back of that by then.
         self._limited: dict[int, tuple[int, int]] = {}
@@ -283,11 +285,11 @@ class _Pool:
             self._settle(zone, room)
 
     def _settle(self, zone: int, room: Room) -> None:
-        """What a zone carries now: its racks are looked at only where something above them is left."""
+        """What a zone carries now: of its racks no more are looked at than what is above them carries."""
         carried, tightest = self._carried_by(self._plant.own_above[zone])
+        if carried > self._enough.get(zone, 0):
+            self._count_zone(zone, carried, room)
         counted = self._counted.get(zone)
-        if counted is None and carried:
-            counted = self._count_zone(zone, room)
         if counted is None or carried < counted:
             self._limited[zone] = (tightest, self._freed.watts.get(tightest, 0))
         else:
@@ -296,13 +298,16 @@ class _Pool:
         self._total += carried - self._carried.get(zone, 0)
         self._carried[zone] = carried
 
-    def _count_zone(self, zone: int, room: Room) -> int:
-        self._counted[zone] = room.carried(zone, self.most_gpus)
-        bays = self._plant.bays
+    def _count_zone(self, zone: int, carried: int, room: Room) -> None:
+        """Count its racks until so many are found; all that are asked for, where it was not enough before."""
+        most, bays = self.most_gpus, self._plant.bays
+        enough = most if zone in self._enough else min(carried, most)
+        counted = self._counted[zone] = room.carried(zone, enough)
+        self._enough[zone] = enough if enough < most and counted >= enough else ANY
         for number in self._freed.gpus_in[self.number]:
             if bays[number].zone == zone:
+                self._racks.pop(number, None)
                 self._count(number, zone, room)
-        return self._counted[zone]
 
     def _count(self, number: int, zone: int, room: Room) -> None:
         """A rack carries more than it did."""

@@ -19,6 +19,7 @@ ROUNDING = 1e-9
 _NOTHING = -1.0  # where so many GPUs are free on no node
 
 
+_Bay = tuple[int, int, int, int, tuple[int, int]]
 _Zone = tuple[int, list[float], int, int, list[tuple[int, int]]]
 _Spreads = list[tuple[float, int, float]]
 _Plain = tuple[Stamp, dict[int, float], float | None, _Spreads | None, dict[int, float]]
@@ -48,13 +49,14 @@ class Leeway:
     def __init__(self, plant: Plant, pool: int) -> None:
         self._plant, self._pool = plant, pool
         self._biggest = plant.biggest_of_pool[pool]
-        # By bay: changes of its rack, whole watts left of it, GPUs free on one node, and on all.
-        self._bays: dict[int, tuple[int, int, int, int]] = {}
+        # By bay: changes of its rack, whole watts left of it, GPUs free on one node, and on all of them; and
+        # those watts and all GPUs, as zones list them.
+        self._bays: dict[int, _Bay] = {}
         # By zone: changes of its racks, the most watts left of one by how many GPUs are free there, watts
         # left and GPUs free of all of them, and of each that has some free.
         self._zones: dict[int, _Zone] = {}
         # The same where something is laid over: who tries something and looks back finds both known.
-        self._laid_bays: dict[int, tuple[int, int, int, int]] = {}
+        self._laid_bays: dict[int, _Bay] = {}
         self._laid_zones: dict[int, _Zone] = {}
         # Below, what holds for one stamp.
         self._above: dict[int, float] = {}
@@ -154,8 +156,10 @@ class Leeway:
             known = self._above[zone] = min(self.shared(), own)
         return known
 
-    def bay(self, number: int) -> tuple[int, int, int, int]:
-        """Changes of its rack, whole watts left of it, GPUs free on one node, and on all of them."""
+    def bay(self, number: int) -> _Bay:
+        """Changes of its rack, whole watts left of it, GPUs free on one node, and on all of them; and the
+        watts with all of those.
+        """
         bay = self._plant.bays[number]
         changes = self._snapshot.rack_changes(bay.rack_resource)
         seen = self._bays if changes >= 0 else self._laid_bays
@@ -163,7 +167,8 @@ class Leeway:
         if known is None or known[0] != changes:
             left = math.floor(self._headroom[bay.rack_resource])
             free = self._snapshot.free_on(bay.first, bay.ends_before)
-            known = seen[number] = (changes, left, max(free), sum(free))
+            all_free = sum(free)
+            known = seen[number] = (changes, left, max(free), all_free, (left, all_free))
         return known
 
     def racks(self, zone: int) -> list[tuple[int, int]]:
@@ -202,11 +207,11 @@ class Leeway:
                 there = seen.get(number)
                 if there is None or there[0] != rack_changes[rack]:
                     there = self.bay(number)
-                _, watts, most, free = there
+                _, watts, most, free, rack_left = there
                 if free:
                     all_watts += watts
                     all_free += free
-                    racks.append((watts, free))
+                    racks.append(rack_left)
                 if watts > left[most]:
                     left[most] = watts
             for gpus in range(self._biggest - 1, -1, -1):  # where more are free there are as many

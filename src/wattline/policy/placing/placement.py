@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -38,6 +39,7 @@ from wattline.state.claim import saving_of, taking_of
 _ENOUGH = 2
 # What came closest is looked for in this many pools, the cheapest first: one reason is enough.
 _MOST_EXPLAINED = 16
+_ROUNDING = 1e-9  # sums of shortfalls are alike to so much, whatever was added first
 
 Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
 
@@ -166,7 +168,8 @@ class _Search:
         self.best_score = math.inf
         self.closest: Nodes = ()
         self._closest_distance = math.inf
-        self._noted: list[tuple[float, int, Nodes]] = []
+        # How far off at least, whether it is laid out, in which order it was met, where, and which nodes.
+        self._noted: list[tuple[float, bool, tuple[int, int], int, Nodes]] = []
 
     def unfilled(self, pools: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:
         """Without those where a job no bigger was found not to fit and nothing has changed since."""
@@ -248,17 +251,28 @@ class _Search:
                 return
 
     def note_gangs(self, pool: int) -> None:
-        """Lay out what shows what is short in a pool, and how far off it is at least."""
-        spread, each_watts = self._spread(), self.room(pool).each_watts
-        for nodes in spread.places(pool, None):
-            self._noted.append((spread.least_missing(nodes, each_watts), len(self._noted), nodes))
+        """Have it shown what is short in a pool, if that may be closer than all else."""
+        least = max(0.0, self._missing_in_common(pool) - _ROUNDING)
+        self._noted.append((least, False, (len(self._noted), 0), pool, ()))
 
     def weigh_noted(self) -> None:
-        """Weigh of these whatever may be closer than all else; the nearest first."""
-        for bound, _, nodes in sorted(self._noted):
+        """Weigh of what gangs show whatever may be closer than all else; the nearest first.
+
+        They are laid out only in pools where what all of a pool hangs on does not rule that out.
+        """
+        noted = self._noted
+        heapify(noted)
+        while noted:
+            bound, is_laid_out, (number, _), pool, nodes = heappop(noted)
             if bound >= self._closest_distance:
                 return
-            self.weigh(nodes, 0.0)
+            if is_laid_out:
+                self.weigh(nodes, 0.0)
+                continue
+            spread, each_watts = self._spread(), self.room(pool).each_watts
+            for domain, shown in enumerate(spread.places(pool, None)):
+                least = spread.least_missing(shown, each_watts)
+                heappush(noted, (least, True, (number, domain), pool, shown))
 
     def _spread(self) -> Spread:
         return Spread(
@@ -288,13 +302,17 @@ class _Search:
 
     def is_farther(self, pool: int) -> bool:
         """Whether what all of a pool hangs on is further from carrying the job than some place already is."""
-        watts = self._request.gpus * self.room(pool).each_watts
-        if self._closest_distance == math.inf or not watts:
+        if self._closest_distance == math.inf:
             return False
-        missing = 0.0
-        for resource, share in self._snapshot.plant.common_above[pool]:
-            missing += max(0.0, 1.0 - self._headroom[resource] / (watts * share))
+        missing = self._missing_in_common(pool)
         return missing > 0.0 and missing >= self._closest_distance
+
+    def _missing_in_common(self, pool: int) -> float:
+        """How far what all of a pool hangs on is from carrying the job."""
+        watts, missing = self._request.gpus * self.room(pool).each_watts, 0.0
+        for resource, share in self._snapshot.plant.common_above[pool] if watts else ():
+            missing += max(0.0, 1.0 - self._headroom[resource] / (watts * share))
+        return missing
 
     def look_for_closest(self, pool: int) -> None:
         """Weigh the roomiest rack of zones that may be closer: the closest says what a job waits for."""

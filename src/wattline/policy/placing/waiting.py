@@ -119,8 +119,8 @@ class _Ended:
             done, after = 0, before
         if not done:
             after = after.copy()
-        for _, job, _ in self._freed.ended[site][done:count]:
-            after.lay_end(job)
+        for _, _, end in self._freed.ended[site][done:count]:
+            after.keep(end.claim, -1)
         if not done:
             carry_headroom(before, after, self._freed.policy.thresholds)
         self._after[site] = (count, after)
