@@ -25,13 +25,13 @@ class End(NamedTuple):
     claim: Claim
     gpus: int
     watts: int  # of the one thing above its GPUs that it took most of
-    parts: tuple[tuple[int, int, int], ...]  # of each node its pool and its bay, and GPUs
+    parts: tuple[tuple[int, int, int, int], ...]  # of each node its pool, zone and bay, and GPUs
 
     @staticmethod
     def of(plant: Plant, site: str, claim: Claim) -> End:
         watts = max([amount for _, amount in claim.amounts], default=0)
         spots = [(plant.spots[node], gpus) for node, gpus in claim.nodes]
-        parts = tuple([(spot.pool, spot.bay, gpus) for spot, gpus in spots])
+        parts = tuple([(spot.pool, plant.bays[spot.bay].zone, spot.bay, gpus) for spot, gpus in spots])
         return End(site, claim, sum([gpus for _, gpus in claim.nodes]), watts, parts)
 
 
@@ -63,7 +63,7 @@ class Freed:
         self.ended: dict[str, list[Upcoming]] = {site: [] for site in snapshot.plant.site_names}
         self.watts: dict[int, int] = {}  # by resource
         pools = snapshot.plant.pools
-        self.gpus_in: list[dict[int, int]] = [{} for _ in pools]  # by pool, and by bay
+        self.gpus_in: dict[int, dict[int, int]] = {}  # by zone, and by bay
         self.gpus_of: list[int] = [0] * len(pools)  # by pool
         self.touched: list[list[int]] = [[] for _ in pools]  # by pool: bays, one for each node that was left
         self.added = dict.fromkeys(self.ended, 0)  # by site: so many of these are in the sums above
@@ -90,8 +90,10 @@ class Freed:
         for _, _, end in ended[self.added[site] :]:
             for resource, amount in end.claim.amounts:
                 watts[resource] = watts.get(resource, 0) + amount
-            for pool, bay, gpus in end.parts:
-                bays = self.gpus_in[pool]
+            for pool, zone, bay, gpus in end.parts:
+                bays = self.gpus_in.get(zone)
+                if bays is None:
+                    bays = self.gpus_in[zone] = {}
                 bays[bay] = bays.get(bay, 0) + gpus
                 gpus_of[pool] += gpus
                 self.touched[pool].append(bay)
@@ -300,14 +302,13 @@ class _Pool:
 
     def _count_zone(self, zone: int, carried: int, room: Room) -> None:
         """Count its racks until so many are found; all that are asked for, where it was not enough before."""
-        most, bays = self.most_gpus, self._plant.bays
+        most = self.most_gpus
         enough = most if zone in self._enough else min(carried, most)
         counted = self._counted[zone] = room.carried(zone, enough)
         self._enough[zone] = enough if enough < most and counted >= enough else ANY
-        for number in self._freed.gpus_in[self.number]:
-            if bays[number].zone == zone:
-                self._racks.pop(number, None)
-                self._count(number, zone, room)
+        for number in self._freed.gpus_in.get(zone, ()):
+            self._racks.pop(number, None)
+            self._count(number, zone, room)
 
     def _count(self, number: int, zone: int, room: Room) -> None:
         """A rack carries more than it did."""
@@ -317,7 +318,7 @@ class _Pool:
         if before is None:
             before = min(gpus_of(left, each_watts), free)
         able = gpus_of(left + freed.watts.get(self._plant.bays[number].rack_resource, 0), each_watts)
-        now = self._racks[number] = min(able, free + freed.gpus_in[self.number][number])
+        now = self._racks[number] = min(able, free + freed.gpus_in[zone][number])
         self._counted[zone] += now - before
 
     def _carried_by(self, above: Sequence[tuple[int, float]]) -> tuple[int, int]:

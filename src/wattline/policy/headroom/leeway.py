@@ -20,7 +20,7 @@ _NOTHING = -1.0  # where so many GPUs are free on no node
 
 
 _Bay = tuple[int, int, int, int, tuple[int, int]]
-_Zone = tuple[int, list[float], int, int, list[tuple[int, int]]]
+_Zone = tuple[int, list[float], int, int, list[tuple[int, int]], float]
 _Spreads = list[tuple[float, int, float]]
 _Plain = tuple[Stamp, dict[int, float], float | None, _Spreads | None, dict[int, float]]
 
@@ -53,7 +53,7 @@ class Leeway:
         # those watts and all GPUs, as zones list them.
         self._bays: dict[int, _Bay] = {}
         # By zone: changes of its racks, the most watts left of one by how many GPUs are free there, watts
-        # left and GPUs free of all of them, and of each that has some free.
+        # left and GPUs free of all of them, and of each that has some free, and the fewest for a free GPU.
         self._zones: dict[int, _Zone] = {}
         # The same where something is laid over: who tries something and looks back finds both known.
         self._laid_bays: dict[int, _Bay] = {}
@@ -125,7 +125,7 @@ class Leeway:
         if self.shared() / watts + _ROUNDING < gpus:
             return False
         for zone in self._plant.zones_of_pool[self._pool]:
-            _, left, _, all_free, racks = self._look_at_zone(zone)
+            _, left, _, all_free, racks, _ = self._look_at_zone(zone)
             if not all_free or left[1] < least:
                 continue  # none of its racks carries one
             carried = gpus_carried(racks, watts, gpus)
@@ -137,7 +137,7 @@ class Leeway:
     def _list_spreads(self) -> _Spreads:
         found = []
         for zone in self._plant.zones_of_pool[self._pool]:
-            _, left, all_watts, all_free, _ = self._look_at_zone(zone)
+            _, left, all_watts, all_free, _, _ = self._look_at_zone(zone)
             if all_free:
                 found.append((left[1], all_free, min(float(all_watts), self.above(zone))))
         return found
@@ -171,9 +171,10 @@ class Leeway:
             known = seen[number] = (changes, left, max(free), all_free, (left, all_free))
         return known
 
-    def racks(self, zone: int) -> list[tuple[int, int]]:
-        """Whole watts left and GPUs free of each rack of a zone that has some free; the most watts first."""
-        return self._look_at_zone(zone)[4]
+    def carried(self, zone: int, watts: float, most: float = math.inf) -> int:
+        """How many free GPUs of so many watts each the racks of a zone carry in all; `most` will do."""
+        known = self._look_at_zone(zone)
+        return known[3] if watts <= known[5] else gpus_carried(known[4], watts, most)
 
     def zone_changes(self, zone: int) -> int:
         """Counts what changed in the racks of a zone, overlay included."""
@@ -218,7 +219,8 @@ class Leeway:
                 if left[gpus + 1] > left[gpus]:
                     left[gpus] = left[gpus + 1]
             racks.sort(reverse=True)
-            known = zones[zone] = (changes, left, all_watts, all_free, racks)
+            least = min([watts / free for watts, free in racks], default=math.inf)
+            known = zones[zone] = (changes, left, all_watts, all_free, racks, least)
         return known
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from wattline.policy.headroom.leeway import ROUNDING, Leeway, gpus_carried
+from wattline.policy.headroom.leeway import ROUNDING, Leeway
 from wattline.policy.headroom.power import Headroom
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, Plant, Snapshot, Stamp, peak_watts_on
@@ -138,7 +138,7 @@ class Room:
 
     def carried(self, zone: int, most: int) -> int:
         """How many free GPUs the racks of a zone carry in all; of many, `most` will do."""
-        return gpus_carried(self._leeway.racks(zone), self._watts, most)
+        return self._leeway.carried(zone, self._watts, most)
 
     def carries_of(self, watts: float, gpus: int, may_spread: bool) -> bool:
         """Whether there is room for GPUs of other watts: on one node, or over several where that may be."""
@@ -170,7 +170,7 @@ class Room:
         changes = leeway.zone_changes(zone)
         known = self._zones.get(zone)
         if known is None or known[0] != changes:
-            total = gpus_carried(leeway.racks(zone), self._watts)
+            total = leeway.carried(zone, self._watts)
             known = self._zones[zone] = (changes, total)
         return known[1]
 

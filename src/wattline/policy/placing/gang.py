@@ -63,17 +63,24 @@ class Spread:
             if len(taken) > 1:
                 yield tuple(taken.items())
 
-    def least_missing(self, nodes: Iterable[tuple[int, int]], each_watts: float) -> float:
-        """How far an arrangement is from fitting at least: shortfalls relative to what is asked, summed."""
+    def least_missing(self, nodes: Iterable[tuple[int, int]], room: Room) -> float:
+        """How far an arrangement is from fitting at least: shortfalls relative to what is asked, summed.
+
+        All nodes are of one pool, and `room` is what that has.
+        """
+        each_watts = room.each_watts
         plant, headroom, missing = self.snapshot.plant, self.headroom, 0.0
-        racks, zones, (bay_of, zone_of) = dict[int, int](), dict[int, int](), _standing(plant)
+        racks, zones, bays = dict[int, int](), dict[int, int](), dict[int, int]()
+        bay_of, zone_of = _standing(plant)
         for node, gpus in nodes:
-            rack, zone = plant.bays[bay_of[node]].rack_resource, zone_of[node]
-            racks[rack] = racks.get(rack, 0) + gpus
+            bay, zone = bay_of[node], zone_of[node]
+            rack = plant.bays[bay].rack_resource
+            racks[rack], bays[rack] = racks.get(rack, 0) + gpus, bay
             zones[zone] = zones.get(zone, 0) + gpus
         for rack, gpus in racks.items():
-            if headroom[rack] < gpus * each_watts:
-                missing += 1.0 - headroom[rack] / (gpus * each_watts)
+            watts = gpus * each_watts
+            if room.rack_left(bays[rack])[0] < watts:  # whole watts: that much is left, and maybe a part more
+                missing += max(0.0, 1.0 - headroom[rack] / watts)
         amounts: dict[int, float] = {}
         for zone, gpus in zones.items():
             for resource, share in plant.zones[zone].above:
@@ -110,12 +117,14 @@ class Spread:
         taken = {first: min(left, snapshot.gpus_free(first))}
         left -= taken[first]
         for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1):
-            for node in snapshot.nodes_with(pool, free):
-                if left == 0:
-                    return taken
-                if node != first:
-                    taken[node] = min(left, free)
-                    left -= taken[node]
+            if left == 0:
+                break
+            enough = -(-left // free)
+            nodes = [node for node in snapshot.nodes_with(pool, free)[: enough + 1] if node != first][:enough]
+            taken.update(dict.fromkeys(nodes, free))
+            left -= free * len(nodes)
+            if left < 0:  # of the last one, as many as it takes
+                taken[nodes[-1]], left = free + left, 0
         return {} if left else taken
 
     def may_be_carried(self, pools: Iterable[int], short: Collection[str]) -> bool:

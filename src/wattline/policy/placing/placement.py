@@ -269,9 +269,9 @@ class _Search:
             if is_laid_out:
                 self.weigh(nodes, 0.0)
                 continue
-            spread, each_watts = self._spread(), self.room(pool).each_watts
+            spread, room = self._spread(), self.room(pool)
             for domain, shown in enumerate(spread.places(pool, None)):
-                least = spread.least_missing(shown, each_watts)
+                least = spread.least_missing(shown, room)
                 heappush(noted, (least, True, (number, domain), pool, shown))
 
     def _spread(self) -> Spread:
