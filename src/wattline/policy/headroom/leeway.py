@@ -21,7 +21,7 @@ _NOTHING = -1.0  # where so many GPUs are free on no node
 
 _Bay = tuple[int, int, int, int, tuple[int, int]]
 _Zone = tuple[int, list[float], int, int, list[tuple[int, int]], float]
-_Spreads = list[tuple[float, int, float]]
+_Spreads = tuple[list[float], list[int], list[float]]
 _Plain = tuple[Stamp, dict[int, float], float | None, _Spreads | None, dict[int, float]]
 
 
@@ -61,7 +61,7 @@ class Leeway:
         # Below, what holds for one stamp.
         self._above: dict[int, float] = {}
         self._shared: float | None = None
-        # By zone: the most watts left of one rack with a GPU free, GPUs free, and watts left for all of them.
+        # Of each zone: the most watts left of one rack with a GPU free, GPUs free, and watts left for them.
         self._spreads: _Spreads | None = None
         self._watts: dict[int, float] = {}  # by how many GPUs are free on one node
         self._plain: _Plain | None = None  # the same, as it was when nothing was laid over
@@ -112,7 +112,7 @@ class Leeway:
         if self._spreads is None:
             self._spreads = self._list_spreads()
         total, least = 0.0, watts - _ROUNDING
-        for left, free, all_watts in self._spreads:
+        for left, free, all_watts in zip(*self._spreads, strict=True):
             if left >= least:  # else none of its racks carries one
                 total += min(free, all_watts / watts)
         return min(total, self.shared() / watts) + _ROUNDING
@@ -135,12 +135,14 @@ class Leeway:
         return False
 
     def _list_spreads(self) -> _Spreads:
-        found = []
+        most, free, watts = list[float](), list[int](), list[float]()
         for zone in self._plant.zones_of_pool[self._pool]:
             _, left, all_watts, all_free, _, _ = self._look_at_zone(zone)
             if all_free:
-                found.append((left[1], all_free, min(float(all_watts), self.above(zone))))
-        return found
+                most.append(left[1])
+                free.append(all_free)
+                watts.append(min(float(all_watts), self.above(zone)))
+        return most, free, watts
 
     def shared(self) -> float:
         """What is left of what is above all zones."""
