@@ -153,9 +153,13 @@ class Leeway:
     def above(self, zone: int) -> float:
         """What is left of the tightest thing above the racks of a zone."""
         known = self._above.get(zone)
-        if known is None:
-            own = tightest_watts(self._headroom, self._plant.own_above[zone])
-            known = self._above[zone] = min(self.shared(), own)
+        if known is None:  # as `tightest_watts`, for what is asked of each zone after each change
+            known, headroom, floor = self.shared(), self._headroom, math.floor
+            for resource, share in self._plant.own_above[zone]:
+                left = floor(headroom[resource]) / share
+                if left < known:
+                    known = left
+            self._above[zone] = known
         return known
 
     def bay(self, number: int) -> _Bay:

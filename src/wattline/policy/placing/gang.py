@@ -63,13 +63,12 @@ class Spread:
             if len(taken) > 1:
                 yield tuple(taken.items())
 
-    def least_missing(self, nodes: Iterable[tuple[int, int]], room: Room) -> float:
+    def least_missing(self, nodes: Iterable[tuple[int, int]], room: Room, enough: float = math.inf) -> float:
         """How far an arrangement is from fitting at least: shortfalls relative to what is asked, summed.
 
-        All nodes are of one pool, and `room` is what that has.
+        All nodes are of one pool, and `room` is what that has. No more are summed than are `enough`.
         """
-        each_watts = room.each_watts
-        plant, headroom, missing = self.snapshot.plant, self.headroom, 0.0
+        plant, headroom, each_watts, missing = self.snapshot.plant, self.headroom, room.each_watts, 0.0
         racks, zones, bays = dict[int, int](), dict[int, int](), dict[int, int]()
         bay_of, zone_of = _standing(plant)
         for node, gpus in nodes:
@@ -77,10 +76,6 @@ class Spread:
             rack = plant.bays[bay].rack_resource
             racks[rack], bays[rack] = racks.get(rack, 0) + gpus, bay
             zones[zone] = zones.get(zone, 0) + gpus
-        for rack, gpus in racks.items():
-            watts = gpus * each_watts
-            if room.rack_left(bays[rack])[0] < watts:  # whole watts: that much is left, and maybe a part more
-                missing += max(0.0, 1.0 - headroom[rack] / watts)
         amounts: dict[int, float] = {}
         for zone, gpus in zones.items():
             for resource, share in plant.zones[zone].above:
@@ -88,6 +83,12 @@ class Spread:
         for resource, amount in amounts.items():
             if headroom[resource] < amount:
                 missing += 1.0 - headroom[resource] / amount
+        for rack, gpus in racks.items():
+            if missing >= enough:
+                break
+            watts = gpus * each_watts
+            if room.rack_left(bays[rack])[0] < watts:  # whole watts: that much is left, and maybe a part more
+                missing += max(0.0, 1.0 - headroom[rack] / watts)
         return missing
 
     def _levels(self, pool: int) -> list[list[list[int]]]:

@@ -258,9 +258,15 @@ class _Search:
     def weigh_noted(self) -> None:
         """Weigh of what gangs show whatever may be closer than all else; the nearest first.
 
-        They are laid out only in pools where what all of a pool hangs on does not rule that out.
+        The pool in which what all of it hangs on lacks least, but something, comes before: it is not further
+        off than that, most of the time, and of most of the others a few racks show that they are.
         """
-        noted = self._noted
+        noted, spread = self._noted, self._spread()
+        lacking = min([each for each in noted if each[0] > 0.0], default=None)
+        if lacking is not None:
+            noted.remove(lacking)
+            for shown in spread.places(lacking[3], None):
+                self.weigh(shown, 0.0)
         heapify(noted)
         while noted:
             bound, is_laid_out, (number, _), pool, nodes = heappop(noted)
@@ -269,9 +275,9 @@ class _Search:
             if is_laid_out:
                 self.weigh(nodes, 0.0)
                 continue
-            spread, room = self._spread(), self.room(pool)
+            room = self.room(pool)
             for domain, shown in enumerate(spread.places(pool, None)):
-                least = spread.least_missing(shown, room)
+                least = spread.least_missing(shown, room, self._closest_distance)
                 heappush(noted, (least, True, (number, domain), pool, shown))
 
     def _spread(self) -> Spread:
