@@ -43,7 +43,7 @@ def ends_of(hall: Hall, snapshot: Snapshot, chance: random.Random) -> list[Upcom
         job, claim = snapshot.jobs[job_id], snapshot.claim(job_id)
         assert job.place is not None
         assert claim is not None
-        found.append((0.0, job, End.of(snapshot.plant, job.place.site, claim)))
+        found.append((0.0, job_id, End.of(snapshot.plant, job.place.site, claim)))
     return found
 
 

@@ -44,20 +44,20 @@ def test_where_all_ends_are_not_enough_there_is_no_wait() -> None:
 def test_ends_that_are_kept_follow_who_comes_and_goes() -> None:
     hall = a_hall_of_ends(3, 1)
     ends = Ends.of(hall.snapshot())
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train", "r0/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train", "r0/train"]
     hall.ended("r1/train", Ending.SUCCEEDED)
     hall.run(a_job("r2/train", max_duration_seconds=7200.0))
     assert Ends.of(hall.snapshot()) is ends
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r2/train", "r0/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r2/train", "r0/train"]
 
 
 def test_jobs_without_an_end_are_looked_at_once() -> None:
     hall = a_world(a_site(nodes=1, gpus=4))
     hall.run(a_job("r0/train"), a_job("r1/train", max_duration_seconds=3600.0), a_job("r2/train"))
     ends = Ends.of(hall.snapshot())
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train"]
     hall.run(a_job("r3/train", max_duration_seconds=60.0))
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r3/train", "r1/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r3/train", "r1/train"]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,8 +77,8 @@ def test_ends_that_were_kept_are_those_that_would_be_put_in_order_anew(
             hall.ended(chance.choice(running[: len(running) // 2]), ending)
         hall.wait(chance.uniform(0.0, 20.0))
         snapshot = hall.snapshot()
-        kept = [(ends_at, job.id) for ends_at, job, _ in Ends.of(snapshot).upcoming(snapshot)]
-        assert kept == [(ends_at, job.id) for ends_at, job, _ in Ends().upcoming(snapshot)], seed
+        kept = [(ends_at, job) for ends_at, job, _ in Ends.of(snapshot).upcoming(snapshot)]
+        assert kept == [(ends_at, job) for ends_at, job, _ in Ends().upcoming(snapshot)], seed
 
 
 def test_others_are_looked_for_until_the_first_has_its_end() -> None:
@@ -118,10 +118,10 @@ def test_the_first_end_that_does_is_found_whatever_is_short(seed: int) -> None:
     found = find_wait(snapshot, hall.policy, request, None)
     stops: list[Action] = []
     for _, job, _ in Ends.of(snapshot).upcoming(snapshot):
-        stops.append(next_action(job, ActionKind.STOP))
+        stops.append(next_action(hall.job(job), ActionKind.STOP))
         after = project(snapshot, stops)
         if choose_place(after, hall.policy, request, explain=False).place is not None:
             assert found is not None, seed
-            assert found.last == job.id, seed
+            assert found.last == job, seed
             return
     assert found is None, seed

@@ -15,7 +15,7 @@ from wattline.policy.headroom.power import headroom_of
 from wattline.policy.headroom.rooms import ANY, Room, Rooms, gpus_of
 from wattline.policy.permitting.pools import pools_for
 from wattline.spec.policy import Policy
-from wattline.state import Claim, Job, JobRequest, Plant, Snapshot
+from wattline.state import Claim, JobRequest, Plant, Snapshot
 
 
 class End(NamedTuple):
@@ -35,7 +35,7 @@ class End(NamedTuple):
         return End(site, claim, sum([gpus for _, gpus in claim.nodes]), watts, parts)
 
 
-Upcoming = tuple[float, Job, End]  # when it will have ended at the latest, who, and what it gives back
+Upcoming = tuple[float, str, End]  # when it will have ended at the latest, who, and what it gives back
 
 
 class Freed:

@@ -107,7 +107,7 @@ class _Ended:
         if place is None or not is_carried(after, policy, request, place):
             return None
         ends_at, last, _ = self._freed.ended[site][count - 1]
-        return Wait(last.id, ends_at, place)
+        return Wait(last, ends_at, place)
 
     def _project(self, site: str, count: int) -> Snapshot:
         """What was laid out for fewer ends is gone on with: each is laid out once."""
@@ -191,10 +191,12 @@ class Ends:
 
     def upcoming(self, snapshot: Snapshot) -> Iterator[Upcoming]:
         self.keep_up(snapshot)
-        jobs, given, gone = snapshot.jobs, self._given, 0
+        claims, given, gone = snapshot.claims, self._given, 0
         for position, (ends_at, job_id) in enumerate(self._order):
-            job, claim, known = jobs.get(job_id), snapshot.claim(job_id), given.get(job_id)
-            if known is None or known[1] is not job or known[2].claim is not claim or known[0] != ends_at:
+            known, claim = given.get(job_id), claims.get(job_id)
+            # Who holds the same claim as before holds it as long as before: else it was seen to change.
+            if known is None or known[2].claim is not claim or known[0] != ends_at:
+                job = snapshot.jobs.get(job_id)
                 if not self._is_coming(job, ends_at):
                     gone += 1
                     if gone >= _MANY_GONE:
@@ -204,7 +206,7 @@ class Ends:
                 if claim is None or job.place is None:
                     continue
                 end = End.of(snapshot.plant, job.place.site, claim)
-                known = given[job_id] = (ends_at, job, end)
+                known = given[job_id] = (ends_at, job_id, end)
             yield known
 
     def keep_up(self, snapshot: Snapshot) -> None:
@@ -224,6 +226,8 @@ class Ends:
             if job.started_at is not None and seconds is not None:
                 ends_at = job.started_at + seconds
             self._seen[job_id] = (job, ends_at)
+            if seen is not None and seen[1] != ends_at:
+                self._given.pop(job_id, None)
             if ends_at == math.inf:
                 continue
             if is_new:
