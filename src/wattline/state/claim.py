@@ -79,24 +79,58 @@ def claim_of(request: JobRequest, place: Place, plant: Plant, power_fraction: fl
 
 
 def _claim(request: JobRequest, place: Place, plant: Plant, power_fraction: float) -> Claim:
-    nodes = tuple([(plant.node_number[name], gpus) for name, gpus in place.nodes])
+    numbers = plant.node_number
+    nodes = tuple([(numbers[name], gpus) for name, gpus in place.nodes])
     millicpus = math.ceil(1000 * request.cpus)
-    first = taking_of(request, plant, *nodes[0], power_fraction)
     saving = saving_of(request, place.site, plant)
-    if len(nodes) == 1 and not saving:
-        return Claim(nodes=nodes, millicpus=millicpus, amounts=first.amounts, gpu_watts=first.gpu_watts)
-    amounts: dict[int, int] = dict(first.amounts)
-    hungriest = first.gpu_watts
-    for node, gpus in nodes[1:]:
-        taking = taking_of(request, plant, node, gpus, power_fraction)
-        hungriest = max(hungriest, taking.gpu_watts)
-        for resource, amount in taking.amounts:
-            amounts[resource] = amounts.get(resource, 0) + amount
+    if len(nodes) > 1:
+        amounts, hungriest = _add_up(request, plant, nodes, power_fraction)
+    else:
+        taking = taking_of(request, plant, *nodes[0], power_fraction)
+        hungriest = taking.gpu_watts
+        if not saving:
+            return Claim(nodes=nodes, millicpus=millicpus, amounts=taking.amounts, gpu_watts=hungriest)
+        amounts = dict(taking.amounts)
     for resource, amount in saving:
         amounts[resource] = amounts.get(resource, 0) + amount
     return Claim(
         nodes=nodes, millicpus=millicpus, amounts=tuple(sorted(amounts.items())), gpu_watts=hungriest
     )
+
+
+def _add_up(
+    request: JobRequest, plant: Plant, nodes: tuple[tuple[int, int], ...], power_fraction: float
+) -> tuple[dict[int, int], float]:
+    """What several nodes take together, and the watts of the hungriest GPU.
+
+    As `taking_of` of each, which would keep one for each rack of each gang that is tried: nodes of one zone
+    take the same of all above their racks.
+    """
+    spots, bays, ceil = plant.spots, plant.bays, math.ceil
+    amounts: dict[int, int] = {}
+    alike: dict[tuple[int, int, float], int] = {}  # by zone, GPUs of a node and their watts: so many nodes
+    each: dict[int, tuple[float, int]] = {}  # by GPUs of a node of the device below, its watts
+    device, hungriest = None, 0.0
+    for node, gpus in nodes:
+        spot = spots[node]
+        if spot.node.device is not device:
+            device = spot.node.device
+            each.clear()
+        known = each.get(gpus)
+        if known is None:
+            peak = peak_watts_on(request, plant, node, gpus, power_fraction)
+            above = max(0.0, peak - (gpus * device.idle_watts if device else 0.0))
+            known = each[gpus] = (above, ceil(above))
+            hungriest = max(hungriest, peak / gpus if gpus else 0.0)
+        above, whole = known
+        bay = bays[spot.bay]
+        rack, key = bay.rack_resource, (bay.zone, gpus, above)
+        amounts[rack] = amounts.get(rack, 0) + whole
+        alike[key] = alike.get(key, 0) + 1
+    for (zone, _, above), count in alike.items():
+        for resource, share in plant.zones[zone].above:
+            amounts[resource] = amounts.get(resource, 0) + count * ceil(above * share)
+    return amounts, hungriest
 
 
 def saving_of(request: JobRequest, site: str, plant: Plant) -> list[tuple[int, int]]:

@@ -231,6 +231,11 @@ class Snapshot(FreeNodes):
         """Whether an action for this job has not been answered yet."""
         return job_id in self._state.flying
 
+    @property
+    def claims(self) -> Mapping[str, Claim]:
+        """What each job holds."""
+        return self._ledger.claims
+
     def claim(self, job_id: str) -> Claim | None:
         return self._ledger.claims.get(job_id)
 

@@ -71,6 +71,27 @@ def test_a_room_that_was_kept_is_the_one_that_would_be_worked_out_anew(seed: int
         assert most_of(hall, hall.snapshot(), one) == kept
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_room_reaches_whatever_it_spreads_over_in_whichever_order_it_is_asked(seed: int) -> None:
+    chance = random.Random(seed)
+    hall = a_world(a_site(racks=6, nodes=2, loops=3, rack_cap_watts=3000.0, loop_watts=5500.0))
+    for number in range(12):
+        hall.submit(a_job(f"r{number}/train", gpus=chance.choice((1, 2, 4))))
+        hall.obey(hall.decide())
+        request = a_job("any/train", peak_watts=chance.choice((100.0, 250.0, 400.0)))
+        snapshot = hall.snapshot()
+        rooms, headroom = (
+            Rooms.of(snapshot, hall.policy.thresholds),
+            headroom_of(snapshot, hall.policy.thresholds),
+        )
+        room = rooms.room(snapshot, headroom, request, 0)
+        asked = chance.sample(range(1, 80), 20)
+        reached = [room.reaches(gpus) for gpus in asked]
+        hall.state.derived.clear()
+        fresh = Rooms.of(snapshot, hall.policy.thresholds).room(snapshot, headroom, request, 0)
+        assert reached == [fresh.spread() >= gpus for gpus in asked], seed
+
+
 def test_what_is_laid_over_a_snapshot_takes_of_its_room_and_of_no_other() -> None:
     hall = a_world(a_site(racks=1, nodes=1, gpus=4))
     hall.submit(a_job("r1/train", gpus=3))

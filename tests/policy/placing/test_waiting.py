@@ -8,6 +8,7 @@ import pytest
 
 from building import Hall, a_job, a_site, a_world, kinds
 from wattline.policy.naming import next_action
+from wattline.policy.placing import waiting
 from wattline.policy.placing.placement import choose_place
 from wattline.policy.placing.waiting import Ends, find_wait, find_waits
 from wattline.state import Action, ActionKind, Ending, project
@@ -43,20 +44,41 @@ def test_where_all_ends_are_not_enough_there_is_no_wait() -> None:
 def test_ends_that_are_kept_follow_who_comes_and_goes() -> None:
     hall = a_hall_of_ends(3, 1)
     ends = Ends.of(hall.snapshot())
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train", "r0/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train", "r0/train"]
     hall.ended("r1/train", Ending.SUCCEEDED)
     hall.run(a_job("r2/train", max_duration_seconds=7200.0))
     assert Ends.of(hall.snapshot()) is ends
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r2/train", "r0/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r2/train", "r0/train"]
 
 
 def test_jobs_without_an_end_are_looked_at_once() -> None:
     hall = a_world(a_site(nodes=1, gpus=4))
     hall.run(a_job("r0/train"), a_job("r1/train", max_duration_seconds=3600.0), a_job("r2/train"))
     ends = Ends.of(hall.snapshot())
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r1/train"]
     hall.run(a_job("r3/train", max_duration_seconds=60.0))
-    assert [job.id for _, job, _ in ends.upcoming(hall.snapshot())] == ["r3/train", "r1/train"]
+    assert [job for _, job, _ in ends.upcoming(hall.snapshot())] == ["r3/train", "r1/train"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_that_were_kept_are_those_that_would_be_put_in_order_anew(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends before time is dropped from the front; whoever comes back is entered again, once."""
+    monkeypatch.setattr(waiting, "_MANY_GONE", 2)
+    chance = random.Random(seed)
+    hall = a_world(a_site(racks=2, nodes=2, gpus=8))
+    for number in range(60):
+        hall.submit(a_job(f"r{number}/train", max_duration_seconds=60.0 * chance.randrange(1, 50)))
+        hall.obey(hall.decide())
+        running = sorted(hall.state.holding)
+        if chance.random() < 0.8 and len(running) > 4:
+            ending = chance.choice((Ending.SUCCEEDED, Ending.LOST, Ending.PAUSED))
+            hall.ended(chance.choice(running[: len(running) // 2]), ending)
+        hall.wait(chance.uniform(0.0, 20.0))
+        snapshot = hall.snapshot()
+        kept = [(ends_at, job) for ends_at, job, _ in Ends.of(snapshot).upcoming(snapshot)]
+        assert kept == [(ends_at, job) for ends_at, job, _ in Ends().upcoming(snapshot)], seed
 
 
 def test_others_are_looked_for_until_the_first_has_its_end() -> None:
@@ -96,10 +118,10 @@ def test_the_first_end_that_does_is_found_whatever_is_short(seed: int) -> None:
     found = find_wait(snapshot, hall.policy, request, None)
     stops: list[Action] = []
     for _, job, _ in Ends.of(snapshot).upcoming(snapshot):
-        stops.append(next_action(job, ActionKind.STOP))
+        stops.append(next_action(hall.job(job), ActionKind.STOP))
         after = project(snapshot, stops)
         if choose_place(after, hall.policy, request, explain=False).place is not None:
             assert found is not None, seed
-            assert found.last == job.id, seed
+            assert found.last == job, seed
             return
     assert found is None, seed

@@ -210,6 +210,9 @@ def _with_fewer_gpus(
         return None
     pools = [pool for _, pool in pools_for(snapshot.plant, policy, request)]
     loosened, gpus = Loosened(snapshot, policy, pools), request.gpus
+    # Where not even one more GPU is carried, neither are several: most of the time that is all to be asked.
+    if gpus > 1 and not loosened.may_fit(with_fewer_gpus(snapshot, request, 1).request):
+        return None
     while gpus := gpus // 2:
         change = with_fewer_gpus(snapshot, request, gpus)
         if not loosened.may_fit(change.request) or not is_permitted(snapshot, policy, change.request):
@@ -233,7 +236,10 @@ def _later(
     """
     most = ENOUGH - 1 - len(found)
     known = {field for option in found for field in option.fields}
-    changes = [one for one in sooner_changes(snapshot, policy, request, base) if one.field not in known]
+    changes = list[Change]()
+    if most > 0:
+        others = sooner_changes(snapshot, policy, request, base)
+        changes = [one for one in others if one.field not in known]
     waits = find_waits(snapshot, policy, [request, *[one.request for one in changes]], near, max(0, most))
     options: list[Option] = []
     for change, wait in zip(changes, waits[1:], strict=True):

@@ -235,10 +235,17 @@ def judge_heat(
 
     The hottest node on each loop speaks for the others; nothing is said where there is no GPU to heat.
     """
-    hottest: dict[int, HeatForecast] = {}
-    amounts = dict(claim.amounts)
+    hottest: dict[int, tuple[float, int]] = {}  # by loop: how hot a node is, and which
     for node, _ in claim.nodes if claim.gpu_watts else ():
-        loop = snapshot.plant.spots[node].loop_resource
+        spot = snapshot.plant.spots[node]
+        loop, device = spot.loop_resource, spot.node.device
+        if device is None:
+            continue
+        now = predict_die_now(snapshot, node, limit_celsius(request, device), thresholds)
+        if loop not in hottest or now > hottest[loop][0]:
+            hottest[loop] = (now, node)
+    amounts, found = dict(claim.amounts), list[Verdict]()
+    for loop, (_, node) in hottest.items():
         forecast = predict_heat(
             snapshot,
             node,
@@ -247,9 +254,9 @@ def judge_heat(
             thresholds=thresholds,
             margin_kelvin=_MARGIN_KELVIN[request.thermal],
         )
-        if forecast is not None and (loop not in hottest or forecast.now_celsius > hottest[loop].now_celsius):
-            hottest[loop] = forecast
-    return [_judge_forecast(request, forecast) for forecast in hottest.values()]
+        assert forecast is not None
+        found.append(_judge_forecast(request, forecast))
+    return found
 
 
 def _judge_forecast(request: JobRequest, forecast: HeatForecast) -> Verdict:

@@ -19,8 +19,9 @@ ROUNDING = 1e-9
 _NOTHING = -1.0  # where so many GPUs are free on no node
 
 
-_Zone = tuple[int, list[float], int, int, list[tuple[int, int]]]
-_Spreads = list[tuple[float, int, float]]
+_Bay = tuple[int, int, int, int, tuple[int, int]]
+_Zone = tuple[int, list[float], int, int, list[tuple[int, int]], float]
+_Spreads = tuple[list[float], list[int], list[float]]
 _Plain = tuple[Stamp, dict[int, float], float | None, _Spreads | None, dict[int, float]]
 
 
@@ -48,18 +49,19 @@ class Leeway:
     def __init__(self, plant: Plant, pool: int) -> None:
         self._plant, self._pool = plant, pool
         self._biggest = plant.biggest_of_pool[pool]
-        # By bay: changes of its rack, whole watts left of it, GPUs free on one node, and on all.
-        self._bays: dict[int, tuple[int, int, int, int]] = {}
+        # By bay: changes of its rack, whole watts left of it, GPUs free on one node, and on all of them; and
+        # those watts and all GPUs, as zones list them.
+        self._bays: dict[int, _Bay] = {}
         # By zone: changes of its racks, the most watts left of one by how many GPUs are free there, watts
-        # left and GPUs free of all of them, and of each that has some free.
+        # left and GPUs free of all of them, and of each that has some free, and the fewest for a free GPU.
         self._zones: dict[int, _Zone] = {}
         # The same where something is laid over: who tries something and looks back finds both known.
-        self._laid_bays: dict[int, tuple[int, int, int, int]] = {}
+        self._laid_bays: dict[int, _Bay] = {}
         self._laid_zones: dict[int, _Zone] = {}
         # Below, what holds for one stamp.
         self._above: dict[int, float] = {}
         self._shared: float | None = None
-        # By zone: the most watts left of one rack with a GPU free, GPUs free, and watts left for all of them.
+        # Of each zone: the most watts left of one rack with a GPU free, GPUs free, and watts left for them.
         self._spreads: _Spreads | None = None
         self._watts: dict[int, float] = {}  # by how many GPUs are free on one node
         self._plain: _Plain | None = None  # the same, as it was when nothing was laid over
@@ -110,7 +112,7 @@ class Leeway:
         if self._spreads is None:
             self._spreads = self._list_spreads()
         total, least = 0.0, watts - _ROUNDING
-        for left, free, all_watts in self._spreads:
+        for left, free, all_watts in zip(*self._spreads, strict=True):
             if left >= least:  # else none of its racks carries one
                 total += min(free, all_watts / watts)
         return min(total, self.shared() / watts) + _ROUNDING
@@ -123,7 +125,7 @@ class Leeway:
         if self.shared() / watts + _ROUNDING < gpus:
             return False
         for zone in self._plant.zones_of_pool[self._pool]:
-            _, left, _, all_free, racks = self._look_at_zone(zone)
+            _, left, _, all_free, racks, _ = self._look_at_zone(zone)
             if not all_free or left[1] < least:
                 continue  # none of its racks carries one
             carried = gpus_carried(racks, watts, gpus)
@@ -133,12 +135,14 @@ class Leeway:
         return False
 
     def _list_spreads(self) -> _Spreads:
-        found = []
+        most, free, watts = list[float](), list[int](), list[float]()
         for zone in self._plant.zones_of_pool[self._pool]:
-            _, left, all_watts, all_free, _ = self._look_at_zone(zone)
+            _, left, all_watts, all_free, _, _ = self._look_at_zone(zone)
             if all_free:
-                found.append((left[1], all_free, min(float(all_watts), self.above(zone))))
-        return found
+                most.append(left[1])
+                free.append(all_free)
+                watts.append(min(float(all_watts), self.above(zone)))
+        return most, free, watts
 
     def shared(self) -> float:
         """What is left of what is above all zones."""
@@ -149,13 +153,19 @@ class Leeway:
     def above(self, zone: int) -> float:
         """What is left of the tightest thing above the racks of a zone."""
         known = self._above.get(zone)
-        if known is None:
-            own = tightest_watts(self._headroom, self._plant.own_above[zone])
-            known = self._above[zone] = min(self.shared(), own)
+        if known is None:  # as `tightest_watts`, for what is asked of each zone after each change
+            known, headroom, floor = self.shared(), self._headroom, math.floor
+            for resource, share in self._plant.own_above[zone]:
+                left = floor(headroom[resource]) / share
+                if left < known:
+                    known = left
+            self._above[zone] = known
         return known
 
-    def bay(self, number: int) -> tuple[int, int, int, int]:
-        """Changes of its rack, whole watts left of it, GPUs free on one node, and on all of them."""
+    def bay(self, number: int) -> _Bay:
+        """Changes of its rack, whole watts left of it, GPUs free on one node, and on all of them; and the
+        watts with all of those.
+        """
         bay = self._plant.bays[number]
         changes = self._snapshot.rack_changes(bay.rack_resource)
         seen = self._bays if changes >= 0 else self._laid_bays
@@ -163,12 +173,14 @@ class Leeway:
         if known is None or known[0] != changes:
             left = math.floor(self._headroom[bay.rack_resource])
             free = self._snapshot.free_on(bay.first, bay.ends_before)
-            known = seen[number] = (changes, left, max(free), sum(free))
+            all_free = sum(free)
+            known = seen[number] = (changes, left, max(free), all_free, (left, all_free))
         return known
 
-    def racks(self, zone: int) -> list[tuple[int, int]]:
-        """Whole watts left and GPUs free of each rack of a zone that has some free; the most watts first."""
-        return self._look_at_zone(zone)[4]
+    def carried(self, zone: int, watts: float, most: float = math.inf) -> int:
+        """How many free GPUs of so many watts each the racks of a zone carry in all; `most` will do."""
+        known = self._look_at_zone(zone)
+        return known[3] if watts <= known[5] else gpus_carried(known[4], watts, most)
 
     def zone_changes(self, zone: int) -> int:
         """Counts what changed in the racks of a zone, overlay included."""
@@ -202,18 +214,19 @@ class Leeway:
                 there = seen.get(number)
                 if there is None or there[0] != rack_changes[rack]:
                     there = self.bay(number)
-                _, watts, most, free = there
+                _, watts, most, free, rack_left = there
                 if free:
                     all_watts += watts
                     all_free += free
-                    racks.append((watts, free))
+                    racks.append(rack_left)
                 if watts > left[most]:
                     left[most] = watts
             for gpus in range(self._biggest - 1, -1, -1):  # where more are free there are as many
                 if left[gpus + 1] > left[gpus]:
                     left[gpus] = left[gpus + 1]
             racks.sort(reverse=True)
-            known = zones[zone] = (changes, left, all_watts, all_free, racks)
+            least = min([watts / free for watts, free in racks], default=math.inf)
+            known = zones[zone] = (changes, left, all_watts, all_free, racks, least)
         return known
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from wattline.policy.headroom.leeway import ROUNDING, Leeway, gpus_carried
+from wattline.policy.headroom.leeway import ROUNDING, Leeway
 from wattline.policy.headroom.power import Headroom
 from wattline.spec.policy import Thresholds
 from wattline.state import JobRequest, Plant, Snapshot, Stamp, peak_watts_on
 
 _MOST_KEPT = 10_000
-_ANY = 1 << 40
+ANY = 1 << 40
 # So many distinct watts are worked out one by one; of more, the step below is asked first: steps of a tenth.
 _FEW = 12
 _FEW_ZONES = 8
@@ -60,7 +60,7 @@ class Room:
         """Whether so many may be carried over several nodes: quick, and never too strict."""
         if self._gpus(self._leeway.shared()) < gpus or self._leeway.most_spread(self._watts) < gpus:
             return False
-        return (self._coarse or self).spread() >= gpus
+        return (self._coarse or self).reaches(gpus)
 
     def most_spread(self) -> float:
         """How many are carried over several nodes: quick, and never too few."""
@@ -68,16 +68,31 @@ class Room:
 
     def spreads(self, gpus: int) -> bool:
         """Whether so many are carried over several nodes."""
-        return self.may_spread(gpus) and self.spread() >= gpus
+        return self.may_spread(gpus) and self.reaches(gpus)
 
     def spread(self) -> int:
         """The most GPUs over several nodes."""
+        self._keep_up()
+        if self._spread is None:
+            self._spread = self._add_up()
+        return self._spread
+
+    def reaches(self, gpus: int) -> bool:
+        """Whether `spread` is as much: zones are added up until they are enough."""
+        self._keep_up()
+        if self._spread is not None:
+            return self._spread >= gpus
+        found = self._add_up(gpus)
+        if found < gpus:
+            self._spread = found
+        return found >= gpus
+
+    def _keep_up(self) -> None:
         stamp = self._leeway.stamp
-        if self._spread is None or self._stamp != stamp:
+        if self._stamp is None or self._stamp != stamp:
             if self._stamp is None or stamp is None or stamp[2:] != self._stamp[2:]:
                 self._zones.clear()
-            self._stamp, self._spread = stamp, self._add_up()
-        return self._spread
+            self._stamp, self._spread = stamp, None
 
     def most_on_one(self) -> int:
         """How many one node carries at most: quick, and never too few."""
@@ -115,11 +130,15 @@ class Room:
     def rack(self, bay: int) -> int:
         """How many GPUs the rack of a bay carries."""
         each_watts = self._watts
-        return int(self._leeway.bay(bay)[1] / each_watts + ROUNDING) if each_watts > 0.0 else _ANY
+        return int(self._leeway.bay(bay)[1] / each_watts + ROUNDING) if each_watts > 0.0 else ANY
+
+    def rack_left(self, bay: int) -> tuple[int, int]:
+        """Whole watts that are left of the rack of a bay, and GPUs that are free there."""
+        return self._leeway.bay(bay)[4]
 
     def carried(self, zone: int, most: int) -> int:
         """How many free GPUs the racks of a zone carry in all; of many, `most` will do."""
-        return gpus_carried(self._leeway.racks(zone), self._watts, most)
+        return self._leeway.carried(zone, self._watts, most)
 
     def carries_of(self, watts: float, gpus: int, may_spread: bool) -> bool:
         """Whether there is room for GPUs of other watts: on one node, or over several where that may be."""
@@ -131,7 +150,8 @@ class Room:
             return False
         return leeway.most_spread(watts) >= gpus and leeway.spreads(watts, gpus)
 
-    def _add_up(self) -> int:
+    def _add_up(self, enough: float = math.inf) -> int:
+        """All of them; or no fewer than are `enough`, where there are as many."""
         carried = self._gpus(self._leeway.shared())
         if not carried:  # what is full above all zones is full for each of them
             return 0
@@ -140,6 +160,8 @@ class Room:
             total = self._add_up_racks(zone)
             if total:
                 spread += min(self._gpus(self._leeway.above(zone)), total)
+                if spread >= enough:
+                    break
         return min(spread, carried)
 
     def _add_up_racks(self, zone: int) -> int:
@@ -148,7 +170,7 @@ class Room:
         changes = leeway.zone_changes(zone)
         known = self._zones.get(zone)
         if known is None or known[0] != changes:
-            total = gpus_carried(leeway.racks(zone), self._watts)
+            total = leeway.carried(zone, self._watts)
             known = self._zones[zone] = (changes, total)
         return known[1]
 
@@ -159,7 +181,7 @@ class Room:
 
 def gpus_of(watts: float, each_watts: float) -> int:
     """How many GPUs that add so many watts each some whole watts carry."""
-    return int(watts / each_watts + ROUNDING) if each_watts > 0.0 and watts < math.inf else _ANY
+    return int(watts / each_watts + ROUNDING) if each_watts > 0.0 and watts < math.inf else ANY
 
 
 Full = dict[int, tuple[int, int]]  # by pool: changes at its site, and how many GPUs it did not carry then

@@ -63,18 +63,19 @@ class Spread:
             if len(taken) > 1:
                 yield tuple(taken.items())
 
-    def least_missing(self, nodes: Iterable[tuple[int, int]], each_watts: float) -> float:
-        """How far an arrangement is from fitting at least: shortfalls relative to what is asked, summed."""
-        plant, headroom, missing = self.snapshot.plant, self.headroom, 0.0
-        racks, zones = dict[int, int](), dict[int, int]()
+    def least_missing(self, nodes: Iterable[tuple[int, int]], room: Room, enough: float = math.inf) -> float:
+        """How far an arrangement is from fitting at least: shortfalls relative to what is asked, summed.
+
+        All nodes are of one pool, and `room` is what that has. No more are summed than are `enough`.
+        """
+        plant, headroom, each_watts, missing = self.snapshot.plant, self.headroom, room.each_watts, 0.0
+        racks, zones, bays = dict[int, int](), dict[int, int](), dict[int, int]()
+        bay_of, zone_of = _standing(plant)
         for node, gpus in nodes:
-            bay = plant.bays[plant.spots[node].bay]
-            rack, zone = bay.rack_resource, bay.zone
-            racks[rack] = racks.get(rack, 0) + gpus
+            bay, zone = bay_of[node], zone_of[node]
+            rack = plant.bays[bay].rack_resource
+            racks[rack], bays[rack] = racks.get(rack, 0) + gpus, bay
             zones[zone] = zones.get(zone, 0) + gpus
-        for rack, gpus in racks.items():
-            if headroom[rack] < gpus * each_watts:
-                missing += 1.0 - headroom[rack] / (gpus * each_watts)
         amounts: dict[int, float] = {}
         for zone, gpus in zones.items():
             for resource, share in plant.zones[zone].above:
@@ -82,6 +83,12 @@ class Spread:
         for resource, amount in amounts.items():
             if headroom[resource] < amount:
                 missing += 1.0 - headroom[resource] / amount
+        for rack, gpus in racks.items():
+            if missing >= enough:
+                break
+            watts = gpus * each_watts
+            if room.rack_left(bays[rack])[0] < watts:  # whole watts: that much is left, and maybe a part more
+                missing += max(0.0, 1.0 - headroom[rack] / watts)
         return missing
 
     def _levels(self, pool: int) -> list[list[list[int]]]:
@@ -111,12 +118,14 @@ class Spread:
         taken = {first: min(left, snapshot.gpus_free(first))}
         left -= taken[first]
         for free in range(snapshot.plant.biggest_of_pool[pool], 0, -1):
-            for node in snapshot.nodes_with(pool, free):
-                if left == 0:
-                    return taken
-                if node != first:
-                    taken[node] = min(left, free)
-                    left -= taken[node]
+            if left == 0:
+                break
+            enough = -(-left // free)
+            nodes = [node for node in snapshot.nodes_with(pool, free)[: enough + 1] if node != first][:enough]
+            taken.update(dict.fromkeys(nodes, free))
+            left -= free * len(nodes)
+            if left < 0:  # of the last one, as many as it takes
+                taken[nodes[-1]], left = free + left, 0
         return {} if left else taken
 
     def may_be_carried(self, pools: Iterable[int], short: Collection[str]) -> bool:
@@ -132,14 +141,20 @@ class Spread:
         spot = self.snapshot.plant.spots[node]
         known = self._loads.get(spot.bay)
         if known is None:
-            watts = self._each.get(spot.pool)
-            if watts is None:
-                idle = spot.node.device.idle_watts if spot.node.device else 0.0
-                peak = peak_watts_on(self.request, self.snapshot.plant, node, 1, self.power_fraction)
-                watts = self._each[spot.pool] = max(0.0, peak - idle)
+            watts = self.each_watts(node)
             loads = [(number, share * watts) for number, share in spot.power]
             known = self._loads[spot.bay] = (*loads, (spot.loop_resource, watts))
         return known
+
+    def each_watts(self, node: int) -> float:
+        """What one GPU of the job adds to what idles on a node."""
+        spot = self.snapshot.plant.spots[node]
+        watts = self._each.get(spot.pool)
+        if watts is None:
+            idle = spot.node.device.idle_watts if spot.node.device else 0.0
+            peak = peak_watts_on(self.request, self.snapshot.plant, node, 1, self.power_fraction)
+            watts = self._each[spot.pool] = max(0.0, peak - idle)
+        return watts
 
     def _domain(self, node: int) -> str:
         rack = self.snapshot.plant.spots[node].rack
@@ -212,7 +227,8 @@ class _Filling:
 
     def __init__(self, spread: Spread, levels: Sequence[Sequence[int]], room: Room | None) -> None:
         self._spread, self._snapshot = spread, spread.snapshot
-        self._levels, self._room, self._above = levels, room, _Left(spread=spread)
+        self._levels, self._room = levels, room
+        self._above = _Left(spread, spread.each_watts(levels[0][0]) if levels else 0.0)
         self._left = spread.request.gpus
         self._bay_of, self._zone_of = _standing(spread.snapshot.plant)
         # By bay and by zone: no more than this, and no more once more is taken.
@@ -297,12 +313,13 @@ class _Filling:
     def _fits(self, node: int, wanted: int) -> int:
         if self._room is None:
             return wanted
-        above = self._above.carries(node, wanted, above=True)
+        zone, bay = self._zone_of[node], self._bay_of[node]
+        above = self._above.carries(zone, wanted)
         if above < wanted:
-            self._most_in[self._zone_of[node]] = above
-        able = self._above.carries(node, above) if above else 0
+            self._most_in[zone] = above
+        able = self._above.rack_carries(bay, above) if above else 0
         if able < wanted:
-            self._most_of[self._bay_of[node]] = able
+            self._most_of[bay] = able
         return 0 if able and self._spread.is_at_limit(node) else able
 
     def _take(self, node: int, taken: dict[int, int], *, is_whole: bool) -> None:
@@ -313,36 +330,56 @@ class _Filling:
         taken[node] = gpus
         self._left -= gpus
         if self._room is not None:
-            self._above.take(node, gpus)
+            self._above.take(self._zone_of[node], self._bay_of[node], gpus)
             if gpus < wanted:  # that was all it carries
                 self._most_of[self._bay_of[node]] = 0
 
 
-@dataclass(slots=True, kw_only=True)
 class _Left:
-    """What is left above the nodes while a gang takes of it."""
+    """What is left above the nodes of a pool while a gang takes of it, in whole watts."""
 
-    spread: Spread
-    left: dict[int, float] = field(default_factory=dict)
+    __slots__ = ("_each_watts", "_headroom", "_left", "_loads", "_plant")
 
-    def carries(self, node: int, gpus: int, *, above: bool = False) -> int:
-        """How many of so many GPUs the headroom above a node still carries; that `above` its rack alone."""
-        left, headroom = self.left, self.spread.headroom
-        loads = self.spread.loads(node)
-        for number, watts in loads[1:] if above else loads[:1]:
-            if watts > 0:
-                there = left.get(number)
-                if there is None:
-                    there = left[number] = headroom[number]
-                if (able := int(math.floor(there) / watts)) < gpus:
-                    gpus = able
+    def __init__(self, spread: Spread, each_watts: float) -> None:
+        self._plant, self._headroom, self._each_watts = spread.snapshot.plant, spread.headroom, each_watts
+        self._left: dict[int, int] = {}
+        # By zone, what is above its racks, each with what one GPU takes of it: one for all nodes there.
+        self._loads: dict[int, list[tuple[int, float]]] = {}
+
+    def carries(self, zone: int, gpus: int) -> int:
+        """How many of so many GPUs all that is above the racks of a zone still carries."""
+        left, loads = self._left, self._loads.get(zone)
+        if loads is None:
+            loads = self._look_up(zone)
+        for resource, watts in loads:
+            able = int(left[resource] / watts)
+            if able < gpus:
+                gpus = able
         return gpus
 
-    def take(self, node: int, gpus: int) -> None:
-        for number, watts in self.spread.loads(node):
-            self.left[number] = self._left(number) - math.ceil(gpus * watts)
+    def rack_carries(self, bay: int, gpus: int) -> int:
+        """How many of so many GPUs the rack of a bay still carries."""
+        if self._each_watts <= 0.0:
+            return gpus
+        rack = self._plant.bays[bay].rack_resource
+        if rack not in self._left:
+            self._left[rack] = math.floor(self._headroom[rack])
+        return min(gpus, int(self._left[rack] / self._each_watts))
 
-    def _left(self, number: int) -> float:
-        if number not in self.left:
-            self.left[number] = self.spread.headroom[number]
-        return self.left[number]
+    def take(self, zone: int, bay: int, gpus: int) -> None:
+        """GPUs of a node of which it was asked before how many are carried."""
+        if self._each_watts <= 0.0:
+            return
+        left = self._left
+        for resource, watts in self._loads[zone]:
+            left[resource] -= math.ceil(gpus * watts)
+        left[self._plant.bays[bay].rack_resource] -= math.ceil(gpus * self._each_watts)
+
+    def _look_up(self, zone: int) -> list[tuple[int, float]]:
+        each_watts, left = self._each_watts, self._left
+        loads = [(resource, share * each_watts) for resource, share in self._plant.zones[zone].above]
+        loads = self._loads[zone] = [load for load in loads if load[1] > 0.0]
+        for resource, _ in loads:
+            if resource not in left:
+                left[resource] = math.floor(self._headroom[resource])
+        return loads

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from wattline.policy.headroom.power import usable
+from wattline.policy.headroom.power import headroom_of, usable
 from wattline.policy.permitting.classes import judge_class
 from wattline.policy.permitting.permission import judge_permission
 from wattline.policy.permitting.pools import most_used
@@ -41,9 +41,13 @@ def is_carried(
     begun = after.copy()
     claim = claim_of(request, place, after.plant, power_fraction)
     begun.keep(claim)
-    max_age = policy.thresholds.reading_max_age
-    return all(begun.gpus_free(node) >= 0 for node, _ in claim.nodes) and all(
-        begun.used(one, max_age) <= usable(begun, one, policy.thresholds) for one, _ in claim.amounts
+    if not all(begun.gpus_free(node) >= 0 for node, _ in claim.nodes):
+        return False
+    thresholds, left = policy.thresholds, headroom_of(begun, policy.thresholds)
+    return all(
+        # What is left of something that is used up to the watt is nothing, as of what is over its limit.
+        left[one] > 0.0 or begun.used(one, thresholds.reading_max_age) <= usable(begun, one, thresholds)
+        for one, _ in claim.amounts
     )
 
 

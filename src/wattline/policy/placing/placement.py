@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -38,6 +39,7 @@ from wattline.state.claim import saving_of, taking_of
 _ENOUGH = 2
 # What came closest is looked for in this many pools, the cheapest first: one reason is enough.
 _MOST_EXPLAINED = 16
+_ROUNDING = 1e-9  # sums of shortfalls are alike to so much, whatever was added first
 
 Nodes = tuple[tuple[int, int], ...]  # node number, GPUs
 
@@ -93,7 +95,7 @@ def choose_place(
                 search.note_full(pool)
         fitting += tried
     if search.best:
-        place = search.place(search.best)
+        place = search.best_place or search.place(search.best)
         return Choice(place, search.judge(place) if judge else ())
     if only is not None or not explain:
         judged = judge and search.closest and request.project in policy.teams
@@ -140,6 +142,7 @@ class _Search:
         "_rooms",
         "_snapshot",
         "best",
+        "best_place",
         "best_score",
         "closest",
     )
@@ -161,10 +164,12 @@ class _Search:
         self._changes = snapshot.site_changes(policy.thresholds.reading_max_age)
         self._coolness = Coolness(snapshot, request, policy.thresholds)
         self.best: Nodes = ()
+        self.best_place: Place | None = None  # the same, where it was named to be weighed
         self.best_score = math.inf
         self.closest: Nodes = ()
         self._closest_distance = math.inf
-        self._noted: list[tuple[float, int, Nodes]] = []
+        # How far off at least, whether it is laid out, in which order it was met, where, and which nodes.
+        self._noted: list[tuple[float, bool, tuple[int, int], int, Nodes]] = []
 
     def unfilled(self, pools: Iterable[tuple[float, int]]) -> Iterator[tuple[float, int]]:
         """Without those where a job no bigger was found not to fit and nothing has changed since."""
@@ -246,17 +251,34 @@ class _Search:
                 return
 
     def note_gangs(self, pool: int) -> None:
-        """Lay out what shows what is short in a pool, and how far off it is at least."""
-        spread, each_watts = self._spread(), self.room(pool).each_watts
-        for nodes in spread.places(pool, None):
-            self._noted.append((spread.least_missing(nodes, each_watts), len(self._noted), nodes))
+        """Have it shown what is short in a pool, if that may be closer than all else."""
+        least = max(0.0, self._missing_in_common(pool) - _ROUNDING)
+        self._noted.append((least, False, (len(self._noted), 0), pool, ()))
 
     def weigh_noted(self) -> None:
-        """Weigh of these whatever may be closer than all else; the nearest first."""
-        for bound, _, nodes in sorted(self._noted):
+        """Weigh of what gangs show whatever may be closer than all else; the nearest first.
+
+        The pool in which what all of it hangs on lacks least, but something, comes before: it is not further
+        off than that, most of the time, and of most of the others a few racks show that they are.
+        """
+        noted, spread = self._noted, self._spread()
+        lacking = min([each for each in noted if each[0] > 0.0], default=None)
+        if lacking is not None:
+            noted.remove(lacking)
+            for shown in spread.places(lacking[3], None):
+                self.weigh(shown, 0.0)
+        heapify(noted)
+        while noted:
+            bound, is_laid_out, (number, _), pool, nodes = heappop(noted)
             if bound >= self._closest_distance:
                 return
-            self.weigh(nodes, 0.0)
+            if is_laid_out:
+                self.weigh(nodes, 0.0)
+                continue
+            room = self.room(pool)
+            for domain, shown in enumerate(spread.places(pool, None)):
+                least = spread.least_missing(shown, room, self._closest_distance)
+                heappush(noted, (least, True, (number, domain), pool, shown))
 
     def _spread(self) -> Spread:
         return Spread(
@@ -269,8 +291,8 @@ class _Search:
 
     def weigh(self, nodes: Nodes, cost: float) -> bool:
         """Weigh one arrangement; whether it fits."""
-        snapshot = self._snapshot
-        claim = claim_of(self._request, self.place(nodes), snapshot.plant, self._power_fraction)
+        snapshot, place = self._snapshot, self.place(nodes)
+        claim = claim_of(self._request, place, snapshot.plant, self._power_fraction)
         if not self._carries(claim.amounts):
             self._note_closest(nodes, self._missing(claim.amounts))
             return False
@@ -280,18 +302,23 @@ class _Search:
             return self._look_closer(nodes, cost, leftover, claim)
         if self._is_team and not self._is_affordable(nodes):
             return False
-        self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover)
+        if self._note_best(nodes, cost, warmth, self._least_watts(claim), leftover):
+            self.best_place = place
         return True
 
     def is_farther(self, pool: int) -> bool:
         """Whether what all of a pool hangs on is further from carrying the job than some place already is."""
-        watts = self._request.gpus * self.room(pool).each_watts
-        if self._closest_distance == math.inf or not watts:
+        if self._closest_distance == math.inf:
             return False
-        missing = 0.0
-        for resource, share in self._snapshot.plant.common_above[pool]:
-            missing += max(0.0, 1.0 - self._headroom[resource] / (watts * share))
+        missing = self._missing_in_common(pool)
         return missing > 0.0 and missing >= self._closest_distance
+
+    def _missing_in_common(self, pool: int) -> float:
+        """How far what all of a pool hangs on is from carrying the job."""
+        watts, missing = self._request.gpus * self.room(pool).each_watts, 0.0
+        for resource, share in self._snapshot.plant.common_above[pool] if watts else ():
+            missing += max(0.0, 1.0 - self._headroom[resource] / (watts * share))
+        return missing
 
     def look_for_closest(self, pool: int) -> None:
         """Weigh the roomiest rack of zones that may be closer: the closest says what a job waits for."""
@@ -342,7 +369,10 @@ class _Search:
 
     def _carries(self, amounts: Iterable[tuple[int, int]]) -> bool:
         headroom = self._headroom
-        return all(headroom[resource] >= amount for resource, amount in amounts)
+        for resource, amount in amounts:  # noqa: SIM110 - most are few, and a generator costs as much
+            if headroom[resource] < amount:
+                return False
+        return True
 
     def _missing(self, amounts: Iterable[tuple[int, int]]) -> float:
         """How far a place is from fitting: shortfalls relative to what was asked, summed."""
@@ -390,22 +420,24 @@ class _Search:
 
     def _warmth(self, claim: Claim) -> float | None:
         """How near its limit the hottest node would end; None where it may not stay below."""
-        plant, amounts = self._snapshot.plant, dict(claim.amounts)
-        warmth = 0.0
+        spots, amounts, coolness = self._snapshot.plant.spots, dict(claim.amounts), self._coolness
+        gpu_watts, warmth = claim.gpu_watts, 0.0
         for node, _ in claim.nodes:
-            added = amounts.get(plant.spots[node].loop_resource, 0)
-            share = self._coolness.share(node, claim.gpu_watts, added)
+            share = coolness.share(node, gpu_watts, amounts.get(spots[node].loop_resource, 0))
             if share is None:
                 return None
-            warmth = max(warmth, share)
+            if share > warmth:
+                warmth = share
         return warmth
 
-    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> None:
+    def _note_best(self, nodes: Nodes, cost: float, warmth: float, least_watts: float, leftover: int) -> bool:
         weights = self._policy.weights
         switches = self._switches(nodes) if weights.topology and len(nodes) > 1 else 1
         score = place_score(weights, cost, warmth, least_watts, leftover, switches)
         if score < self.best_score:
-            self.best, self.best_score = nodes, score
+            self.best, self.best_place, self.best_score = nodes, None, score
+            return True
+        return False
 
     def _switches(self, nodes: Nodes) -> int:
         spots = self._snapshot.plant.spots

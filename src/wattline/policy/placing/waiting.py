@@ -6,13 +6,13 @@ Ends are kept in order with the state, so that an answer costs what it looks at 
 from __future__ import annotations
 
 import math
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
-from wattline.policy.headroom.freeing import AtSite, End, Fitting, Freed
+from wattline.policy.headroom.freeing import AtSite, End, Fitting, Freed, Upcoming
 from wattline.policy.headroom.power import carry_headroom
 from wattline.policy.placing.offering import is_carried
 from wattline.policy.placing.placement import choose_place
@@ -24,6 +24,7 @@ _MOST_ENDS = 256
 # Where there seems to be room and there is none, heat or a budget is in the way: that is not asked for ever.
 _MOST_TRIES = 16
 _FEW = 1024  # entries of jobs that are gone are dropped once there are more, and more than half
+_MANY_GONE = 64  # … and among the first, once somebody had to pass over so many
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -45,29 +46,34 @@ def find_waits(
     """The same for the first of these, and for others for which there is room sooner: for `most` of them at
     most, those that start soonest.
     """
-    freed, ended = Freed(snapshot, policy), _Ended(snapshot, policy, near)
-    seekers = [_Seeker(freed, ended, request) for request in requests]
-    seeking = list(seekers if most else seekers[:1])
+    freed = Freed(snapshot, policy)
+    ended = _Ended(freed, near)
+    seekers = [_Seeker(freed, ended, request) for request in (requests if most else requests[:1])]
+    seeking = list(seekers)
     at_sites = _by_site(seeking)
-    for ends_at, job, end in islice(Ends.of(snapshot).upcoming(snapshot), _MOST_ENDS):
-        there = at_sites.get(end.site)
-        if there is None:
+    for upcoming in islice(Ends.of(snapshot).upcoming(snapshot), _MOST_ENDS):
+        site = upcoming[2].site
+        there = at_sites.get(site)
+        if there is None or not freed.add(upcoming):
             continue
-        freed.add(end)
-        ended.add(end.site, ends_at, job)
         for seeker, room in there:
-            if not room.has_enough(end) or not seeker.finds(end.site, room.pools()):
+            if not room.has_enough() or not seeker.wants(site) or not seeker.finds(site, room.pools()):
                 continue
             if seeker is seekers[0]:
-                return [one.found for one in seekers]
-            seeking.remove(seeker)
-            is_enough = len(seekers) - len(seeking) == most
-            if is_enough:
-                seeking = seekers[:1]
+                return _found(seekers, requests)
+            is_enough = len(seekers) - len(seeking) + 1 == most
+            for leaving in seeking[1:] if is_enough else [seeker]:
+                seeking.remove(leaving)
+                leaving.fitting.close()
             at_sites = _by_site(seeking)
             if is_enough:
                 break
-    return [one.found for one in seekers]
+    return _found(seekers, requests)
+
+
+def _found(seekers: Sequence[_Seeker], requests: Sequence[JobRequest]) -> list[Wait | None]:
+    """Of those for whom nobody looked, nothing was found."""
+    return [*[one.found for one in seekers], *[None] * (len(requests) - len(seekers))]
 
 
 def _by_site(seekers: Sequence[_Seeker]) -> dict[str, list[tuple[_Seeker, AtSite]]]:
@@ -80,46 +86,43 @@ def _by_site(seekers: Sequence[_Seeker]) -> dict[str, list[tuple[_Seeker, AtSite
 
 
 class _Ended:
-    """Who has ended so far at each site, and what there is then."""
+    """What there is at each site once so many have ended there."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, near: str | None) -> None:
-        self._snapshot, self._policy, self._near = snapshot, policy, near
-        self._by_site: dict[str, list[tuple[float, Job]]] = {}
+    def __init__(self, freed: Freed, near: str | None) -> None:
+        self._freed, self._near = freed, near
         self._after: dict[str, tuple[int, Snapshot]] = {}  # by site: once so many of them have ended
 
-    def add(self, site: str, ends_at: float, job: Job) -> None:
-        self._by_site.setdefault(site, []).append((ends_at, job))
-
     def pool_of(self, place: Place) -> int:
-        return self._snapshot.plant.pool_of(place.nodes[0][0])
+        return self._freed.snapshot.plant.pool_of(place.nodes[0][0])
 
     def count(self, site: str) -> int:
-        return len(self._by_site[site])
+        return len(self._freed.ended[site])
 
     def find(self, request: JobRequest, site: str, count: int, pools: Sequence[int]) -> Wait | None:
         """A place in these pools of a site once so many there have ended; what is said was laid out."""
-        after, policy = self._project(site, count), self._policy
+        after, policy = self._project(site, count), self._freed.policy
         place = choose_place(
             after, policy, request, near=self._near, only=pools, explain=False, judge=False, roomy=True
         ).place
         if place is None or not is_carried(after, policy, request, place):
             return None
-        ends_at, last = self._by_site[site][count - 1]
-        return Wait(last.id, ends_at, place)
+        ends_at, last, _ = self._freed.ended[site][count - 1]
+        return Wait(last, ends_at, place)
 
     def _project(self, site: str, count: int) -> Snapshot:
         """What was laid out for fewer ends is gone on with: each is laid out once."""
-        done, after = self._after.get(site, (0, self._snapshot))
+        before = self._freed.snapshot
+        done, after = self._after.get(site, (0, before))
         if done == count:
             return after
         if done > count:
-            done, after = 0, self._snapshot
+            done, after = 0, before
         if not done:
             after = after.copy()
-        for _, job in self._by_site[site][done:count]:
-            after.lay_end(job)
+        for _, _, end in self._freed.ended[site][done:count]:
+            after.keep(end.claim, -1)
         if not done:
-            carry_headroom(self._snapshot, after, self._policy.thresholds)
+            carry_headroom(before, after, self._freed.policy.thresholds)
         self._after[site] = (count, after)
         return after
 
@@ -134,14 +137,17 @@ class _Seeker:
         self._tries = 0
         self.found: Wait | None = None
 
-    def finds(self, site: str, pools: Sequence[int]) -> bool:
-        """Whether there is room for it at a site after all who ended there, in pools where there may be.
-
-        The first end after which there may be is tried, then one after half as many more.
+    def wants(self, site: str) -> bool:
+        """Whether it is tried after this end: the first after which there may be room is, then one after half
+        as many more.
         """
-        count = self._ended.count(site)
-        if not pools or self._tries >= _MOST_TRIES or count < self._wanted.get(site, 0):
+        return self._tries < _MOST_TRIES and self._ended.count(site) >= self._wanted.get(site, 0)
+
+    def finds(self, site: str, pools: Sequence[int]) -> bool:
+        """Whether there is room for it at a site after all who ended there, in pools where there may be."""
+        if not pools:
             return False
+        count = self._ended.count(site)
         self._tries += 1
         found = self._ended.find(self._request, site, count, pools)
         if found is None:
@@ -168,12 +174,13 @@ class Ends:
     then; kept with the state.
     """
 
-    __slots__ = ("_given", "_order", "_seen")
+    __slots__ = ("_given", "_order", "_passed", "_seen")
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Job, float]] = {}
-        self._given: dict[str, End] = {}  # of those that were asked for
+        self._given: dict[str, Upcoming] = {}  # of those that were asked for
         self._order: list[tuple[float, str]] = []
+        self._passed = 0  # of these, from the first, were looked at by somebody who met many that are gone
 
     @staticmethod
     def of(snapshot: Snapshot) -> Ends:
@@ -182,25 +189,33 @@ class Ends:
             found = snapshot.lasting[Ends] = Ends()
         return found
 
-    def upcoming(self, snapshot: Snapshot) -> Iterator[tuple[float, Job, End]]:
+    def upcoming(self, snapshot: Snapshot) -> Iterator[Upcoming]:
         self.keep_up(snapshot)
-        jobs, seen, given = snapshot.jobs, self._seen, self._given
-        for ends_at, job_id in self._order:
-            job, claim = jobs.get(job_id), snapshot.claim(job_id)
-            if job is None or job.state not in HOLDING or seen[job_id][1] != ends_at:
-                continue
-            if claim is None or job.place is None:
-                continue
-            end = given.get(job_id)
-            if end is None or end.claim is not claim:
-                end = given[job_id] = End.of(job.place.site, claim)
-            yield ends_at, job, end
+        claims, given, gone = snapshot.claims, self._given, 0
+        for position, (ends_at, job_id) in enumerate(self._order):
+            known, claim = given.get(job_id), claims.get(job_id)
+            # Who holds the same claim as before holds it as long as before: else it was seen to change.
+            if known is None or known[2].claim is not claim or known[0] != ends_at:
+                job = snapshot.jobs.get(job_id)
+                if not self._is_coming(job, ends_at):
+                    gone += 1
+                    if gone >= _MANY_GONE:
+                        self._passed = position + 1
+                    continue
+                assert job is not None
+                if claim is None or job.place is None:
+                    continue
+                end = End.of(snapshot.plant, job.place.site, claim)
+                known = given[job_id] = (ends_at, job_id, end)
+            yield known
 
     def keep_up(self, snapshot: Snapshot) -> None:
         """Whoever changes comes last among those who hold: the first that did not change ends the search."""
         holding = snapshot.holding
         if max(len(self._order), len(self._seen)) > 2 * len(holding) + _FEW:
             self._forget(holding)
+        if self._passed:
+            self._forget_passed(snapshot)
         is_new = not self._order
         for job_id in reversed(holding):
             job, seen = snapshot.jobs[job_id], self._seen.get(job_id)
@@ -211,18 +226,44 @@ class Ends:
             if job.started_at is not None and seconds is not None:
                 ends_at = job.started_at + seconds
             self._seen[job_id] = (job, ends_at)
+            if seen is not None and seen[1] != ends_at:
+                self._given.pop(job_id, None)
             if ends_at == math.inf:
                 continue
             if is_new:
                 self._order.append((ends_at, job_id))
             elif seen is None or seen[1] != ends_at:
-                insort(self._order, (ends_at, job_id))
+                self._enter((ends_at, job_id))
         if is_new:
             self._order.sort()
+
+    def _enter(self, entry: tuple[float, str]) -> None:
+        """An end that is set again as it was before is there already."""
+        position = bisect_left(self._order, entry)
+        if self._order[position : position + 1] != [entry]:
+            self._order.insert(position, entry)
+
+    def _is_coming(self, job: Job | None, ends_at: float) -> bool:
+        """Whether a job still holds what it will give back, until then."""
+        return job is not None and job.state in HOLDING and self._seen[job.id][1] == ends_at
 
     def _forget(self, holding: Container[str]) -> None:
         """Drop those that are gone, and ends that were set anew."""
         self._seen = {job_id: known for job_id, known in self._seen.items() if job_id in holding}
-        self._given = {job_id: end for job_id, end in self._given.items() if job_id in holding}
+        self._given = {job_id: known for job_id, known in self._given.items() if job_id in holding}
         ends_at = {job_id: known[1] for job_id, known in self._seen.items()}
         self._order = [end for end in self._order if ends_at.get(end[1]) == end[0]]
+        self._passed = 0
+
+    def _forget_passed(self, snapshot: Snapshot) -> None:
+        """The same of the first of them: who ends before time is passed over by all who ask after that."""
+        kept: list[tuple[float, str]] = []
+        for ends_at, job_id in self._order[: self._passed]:
+            job = snapshot.jobs.get(job_id)
+            if self._is_coming(job, ends_at):
+                kept.append((ends_at, job_id))
+            elif job is None or job.state not in HOLDING:
+                self._seen.pop(job_id, None)
+                self._given.pop(job_id, None)
+        self._order[: self._passed] = kept
+        self._passed = 0
