@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from wattline.state.state import State
 
+_ROUNDING_SECONDS = 0.001  # of a difference of times since 1970
+
 
 class Belief:
     """A state's readings, seen at a time."""
@@ -56,17 +58,11 @@ class Belief:
         whose loop has changed: the others count as they did.
         """
         conditions, ledger = self.conditions, self._ledger
-        columns = (conditions.node_celsius, conditions.node_gpu_watts)
         if self._are_all_heard(max_age_seconds):
-            touched, spots, decided_at = ledger.touched, self.plant.spots, self._state.decided_at
-            for node in conditions.mute:
-                for column in columns:
-                    read = column.get(node)
-                    if read is None or self.at - read[1] <= max_age_seconds:
-                        continue
-                    if decided_at - read[1] <= max_age_seconds or spots[node].loop_resource in touched:
-                        yield node
+            if conditions.mute:
+                yield from self._newly_unread_nodes(max_age_seconds)
             return
+        columns = (conditions.node_celsius, conditions.node_gpu_watts)
         # Where nobody vouches, the first that is fresh ends the search.
         in_order = max(ledger.heard_all_at, *ledger.heard_at) == -math.inf
         for column in columns:
@@ -75,6 +71,17 @@ class Belief:
                     yield node
                 elif in_order:
                     break
+
+    def _newly_unread_nodes(self, max_age_seconds: float) -> Iterator[int]:
+        conditions, at, decided_at = self.conditions, self.at, self._state.decided_at
+        first, last = decided_at - max_age_seconds, at - max_age_seconds
+        for node in conditions.mute_since(first - _ROUNDING_SECONDS, last + _ROUNDING_SECONDS):
+            reads_at = conditions.node_reads_at(node)
+            if any(decided_at - read_at <= max_age_seconds < at - read_at for read_at in reads_at):
+                yield node
+        for node in conditions.mute_on(self._ledger.touched):
+            if any(at - read_at > max_age_seconds for read_at in conditions.node_reads_at(node)):
+                yield node
 
     def node_read_at(self, node: int, read_at: float) -> float:
         """When a node's GPUs were last known: read then, or vouched for since."""

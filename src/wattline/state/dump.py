@@ -41,7 +41,7 @@ class Dump(msgspec.Struct, frozen=True, kw_only=True):
     readings: list[tuple[str, str, float, float]]
     stuck: list[str]  # of each shape that was found to fit nowhere, one job
     decided_at: float
-    doubted_seconds: list[tuple[int, float]]
+    doubted_seconds: list[tuple[int, float | None]]  # None: for ever, which JSON has no number for
     heard: list[tuple[str, float]]
     mute: tuple[list[int], list[int]]  # resources and nodes whose meters said that they cannot read
     loosened: list[int]
@@ -161,10 +161,15 @@ def load_state(facility: Facility, data: bytes) -> State:
     _load_resting(state, dump)
     state.stuck.update([state.jobs[job_id].remainder.shape for job_id in dump.stuck])
     state.has_news, state.newcomers = dump.has_news, dict.fromkeys(dump.newcomers)
-    state.decided_at, state.doubted_seconds = dump.decided_at, dict(dump.doubted_seconds)
+    state.decided_at = dump.decided_at
+    state.doubted_seconds = {
+        number: math.inf if seconds is None else seconds for number, seconds in dump.doubted_seconds
+    }
     for resource in dump.mute[0]:
         state.ledger.set_mute(resource, is_mute=True)
-    state.conditions.mute, state.ledger.loosened = set(dump.mute[1]), set(dump.loosened)
+    for silent in dump.mute[1]:
+        state.conditions.fall_silent(silent, state.plant.spots[silent].loop_resource)
+    state.ledger.loosened = set(dump.loosened)
     if state.digest() != dump.digest:
         raise SnapshotUnusableError(
             f"state snapshot: its digest is {dump.digest}, what it holds has {state.digest()}",

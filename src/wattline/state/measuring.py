@@ -126,12 +126,13 @@ def _fold_gpu(state: Tables, node: int, quantity: str, value: float, at: float) 
         # One node's GPUs arrive one by one: keep the worst of one moment.
         if before[1] == at and before[0] > value:
             worst = before[0]
+    muted = node in columns.mute
+    if muted:
+        columns.speak_again(node, state.plant.spots[node].loop_resource)
+    if before is not None:
         del column[node]  # the last that was read is the last in line
     column[node] = (worst, at)
     columns.touched.add(node)
-    muted = node in columns.mute
-    if muted:
-        columns.mute.discard(node)
     if is_heat:
         _loosen(state, state.plant.spots[node].power[0][0], before, worst, muted=muted)
 
@@ -141,7 +142,7 @@ def fold_silence(state: Tables, subject: str, quantity: str) -> None:
     if quantity in _OF_GPUS:
         node = node_of_gpu(state.plant, subject)
         if node is not None:
-            state.conditions.mute.add(node)
+            state.conditions.fall_silent(node, state.plant.spots[node].loop_resource)
             state.conditions.touched.add(node)
     elif quantity in _DRAWN:
         resource = state.plant.resource_number.get(subject)
