@@ -111,6 +111,23 @@ def test_one_that_is_refused_or_cannot_be_read_keeps_nobody_from_the_rest(
     printed.close()
 
 
+def test_attempts_that_are_over_are_not_remembered(hub: Hub, log: Path) -> None:
+    printed = Printed("zurich", hub, lambda: None)
+    hub.trouble = RefusedError("not known")
+    printed.finish("r1/train/7", log)
+    hub.trouble = None
+    printed.finish(ATTEMPT, log)
+    printed.look([("r1/train/2", log)])
+    wait_for(hub.kept("r1/train/2"), b"step 1\n")
+    with printed._lock:
+        assert printed._sent.keys() == {"r1/train/2"}
+        assert not printed._refused
+    printed.finish(ATTEMPT, log)  # said again, it is told no second time
+    assert hub.kept().read_bytes() == b"step 1\n"
+    assert hub.told_bytes == 2 * len(b"step 1\n")
+    printed.close()
+
+
 def test_a_piece_goes_where_it_belongs_or_nowhere(tmp_path: Path) -> None:
     path = tmp_path / "1" / "output.log"
     assert write_log(path, 0, b"abc") == 3

@@ -109,6 +109,10 @@ class Printed:
     def _hand_over_all(self, held: dict[str, Path]) -> None:
         with self._lock:
             self._hand_over({**self._unfinished, **held})
+            over = (self._sent.keys() | self._refused.keys()) - held.keys() - self._unfinished.keys()
+            for attempt in over:  # asked again, the answer says how much is there
+                self._sent.pop(attempt, None)
+                self._refused.pop(attempt, None)
 
     def _hand_over(self, attempts: dict[str, Path]) -> None:
         for attempt, path in attempts.items():
