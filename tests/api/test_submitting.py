@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from api.serving import PIPELINE, Running
+from wattline.api.call import Call
+from wattline.api.problems import ProblemError
+from wattline.api.submitting import check_same
 from wattline.live import Home
 from wattline.plane.session import Session
+from wattline.plane.submitting import Submission, digest_of
 from wattline.release.index import TreeFile, encode_index
+from wattline.state import Run
 
 
 def test_a_run_goes_on_without_who_submitted_it(server: Running) -> None:
@@ -55,6 +63,29 @@ def test_concurrent_submissions_are_all_there_once(server: Running) -> None:
     assert len(set(runs)) == 20
     for run in set(runs):
         server.wait(run, "succeeded")
+
+
+def test_a_repeat_finds_what_is_taken_in_between_two_looks() -> None:
+    submission = Submission(pipeline="0" * 64, bundle="1" * 64)
+    documents = {"request": digest_of(submission)}
+    taken = Run(
+        run="r1", pipeline="p", project="nlp", actor="ana", submitted_at=0.0, jobs=(), documents=documents
+    )
+    in_journal = iter([None, taken])
+
+    def look(_question: object) -> Future[Run | None]:
+        found = Future[Run | None]()
+        found.set_result(next(in_journal))
+        return found
+
+    served = SimpleNamespace(
+        reader=SimpleNamespace(look=look), intake=SimpleNamespace(find_submitted=lambda _message: None)
+    )
+    call = cast("Call", SimpleNamespace(served=served))
+    asyncio.run(check_same(call, "r1", "submit-1", submission))
+    in_journal = iter([None, None])
+    with pytest.raises(ProblemError, match="another submission"):
+        asyncio.run(check_same(call, "r1", "submit-1", submission))
 
 
 @pytest.mark.parametrize(

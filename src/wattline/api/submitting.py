@@ -43,7 +43,7 @@ async def _submit(call: Call) -> Response:
     audit = call.audit(run, "accepted", f"{project}: {len(event.jobs)} jobs, source {submission.bundle[:12]}")
     (is_new,) = await wait_for(call.served.intake.put([(message, event)], audit))
     if not is_new:
-        await _check_same(call, run, message, submission)
+        await check_same(call, run, message, submission)
     told = Submitted(
         run_id=run, project=project, jobs=tuple(job.job for job in event.jobs), repeated=not is_new
     )
@@ -85,17 +85,20 @@ def _check_there(call: Call, submission: Submission) -> None:
         )
 
 
-async def _check_same(call: Call, run: str, message: str, submission: Submission) -> None:
+async def check_same(call: Call, run: str, message: str, submission: Submission) -> None:
     """A key that was used before must have been used for this very submission."""
 
     def question(_session: Session, view: View | None) -> Run | None:
         return None if view is None else view.state.runs.get(run)
 
-    known = await wait_for(call.served.reader.look(question))
-    documents = known.documents if known is not None else None
-    if documents is None:  # nobody has taken it in yet
-        waiting = await asyncio.to_thread(call.served.intake.find_submitted, message)
-        documents = waiting.documents if waiting is not None else {}
+    documents: dict[str, str] = {}
+    for _ in range(2):  # a message that is in the inbox no more is in the journal by then
+        known = await wait_for(call.served.reader.look(question))
+        waiting = None if known else await asyncio.to_thread(call.served.intake.find_submitted, message)
+        found = known or waiting
+        if found is not None:
+            documents = found.documents
+            break
     if is_same(documents, submission):
         return
     raise ProblemError(

@@ -93,7 +93,7 @@ class Receiving:
                 hint="its operator names what it may pass: wattline serve --pass-secret NAME",
             )
         folder, data_sha256 = self._data(submission.data, submission.pipeline)
-        more = {"after_seq": str(after_seq), "request": _digest(submission)}
+        more = {"after_seq": str(after_seq), "request": digest_of(submission)}
         if submission.commit is not None:
             more |= {"commit": submission.commit, "dirty": "true" if submission.dirty else "false"}
         if pipeline.params is not None:
@@ -178,13 +178,13 @@ def new_key() -> str:
     return secrets.token_hex(16)
 
 
-def _digest(submission: Submission) -> str:
+def digest_of(submission: Submission) -> str:
     return sha256(msgspec.json.encode(submission, order="deterministic")).hexdigest()
 
 
 def is_same(event_documents: dict[str, str], submission: Submission) -> bool:
     """Whether a run was submitted with just this."""
-    return event_documents.get("request") == _digest(submission)
+    return event_documents.get("request") == digest_of(submission)
 
 
 def _listed(names: Collection[str]) -> str:
