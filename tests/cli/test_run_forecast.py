@@ -8,7 +8,7 @@ from wattline.state import ActionKind, Forecasted
 
 def test_a_phase_that_waits_for_another_is_forecast_by_that_ones_progress(desk: Desk) -> None:
     # Long enough that a forecast that took half a second on a busy machine is followed by another.
-    desk.training(steps=100, seconds=0.1)
+    desk.training(steps=100, seconds=0.2)
     ran = desk.run()
     assert ran.code == 0, ran.err
     records = desk.steps()
