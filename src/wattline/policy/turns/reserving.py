@@ -51,7 +51,8 @@ def find_opening(
     draft: Snapshot, policy: Policy, job: Job, leavers: Sequence[Job], near: str | None
 ) -> Opening | None:
     """The place that opens first when these leave in this order; None where all of them are not enough."""
-    pools, pool_of = _pools_of(draft, policy, job), draft.plant.pool_of
+    pools = {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
+    pool_of = draft.plant.pool_of
     there = (one for one in leavers if one.place is not None and pool_of(one.place.nodes[0][0]) in pools)
     leavers = list(islice(there, _MOST_LEAVERS))
     if not leavers:
@@ -84,10 +85,6 @@ def find_opening(
             needed = fewer
     found = place_without(needed)
     return None if found is None else Opening(found, tuple(needed))
-
-
-def _pools_of(draft: Snapshot, policy: Policy, job: Job) -> set[int]:
-    return {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
 
 
 def _meets(job: Job, place: Place) -> bool:
