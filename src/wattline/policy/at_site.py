@@ -15,7 +15,7 @@ from wattline.policy.decision import ask_again
 from wattline.policy.giving_way.attention import next_unread_at
 from wattline.policy.giving_way.ladder import respond
 from wattline.policy.naming import next_action
-from wattline.policy.watts.sharing_power import NOTHING_SHARED, share_power
+from wattline.policy.watts.sharing_power import Shared, share_power
 from wattline.policy.watts.staggering import stagger_of
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Decision, JobState, Snapshot
@@ -33,7 +33,7 @@ def decide_at_site(
     leaving = _leave(draft, cut_off) if cut_off else []
     stagger = stagger_of(draft, policy)
     response = respond(draft, policy, stagger.lift if stagger is not None else None)
-    shared = NOTHING_SHARED
+    shared = Shared()
     if policy.power_sharing.is_on:
         shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
     elif stagger is not None:

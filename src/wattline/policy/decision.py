@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from wattline.policy.admitting.admission import admit
-from wattline.policy.admitting.enforcing import NOTHING_ENFORCED, enforce
+from wattline.policy.admitting.enforcing import enforce
 from wattline.policy.admitting.recall import recall
 from wattline.policy.explaining.saturation import bound_queues
 from wattline.policy.giving_way.attention import next_unread_at
 from wattline.policy.giving_way.ladder import choose_elsewhere, respond
-from wattline.policy.giving_way.reclaiming import NOTHING_LEFT, leave_reclaimed
+from wattline.policy.giving_way.reclaiming import leave_reclaimed
 from wattline.policy.naming import next_action
 from wattline.policy.placing.waiting import Ends
-from wattline.policy.scaling.bursting import NOTHING_BURST, burst_cheaper, burst_late
-from wattline.policy.scaling.resizing import NOTHING_RESIZED, resize
-from wattline.policy.scaling.scaling import NOTHING_SCALED, answer_seconds, scale
-from wattline.policy.shifting.shifting import NOTHING_SHIFTED, shift_hours
+from wattline.policy.scaling.bursting import burst_cheaper, burst_late
+from wattline.policy.scaling.resizing import resize
+from wattline.policy.scaling.scaling import answer_seconds, scale
+from wattline.policy.shifting.shifting import shift_hours
 from wattline.policy.watts.appetite import LATE_SECONDS
-from wattline.policy.watts.sharing_power import NOTHING_SHARED, share_power
+from wattline.policy.watts.sharing_power import share_power
 from wattline.policy.watts.staggering import stagger_of
 from wattline.spec.ladder import Rung, RungKind
 from wattline.spec.policy import Policy
@@ -52,52 +52,65 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     draft = snapshot.copy()
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
-    left = leave_reclaimed(draft, policy) if draft.reclaims else NOTHING_LEFT
-    enforced = enforce(draft, policy) if policy.enforces else NOTHING_ENFORCED
+    stages: list[_Stage] = []
+    if draft.reclaims:
+        stages.append(leave_reclaimed(draft, policy))
+    if policy.enforces:
+        stages.append(enforce(draft, policy))
     stagger = stagger_of(draft, policy)
     response = respond(draft, policy, stagger.lift if stagger is not None else None)
-    shared = NOTHING_SHARED
+    stages.append(response)
+    opened: set[int] = set()  # pools where caps were lowered to make room
     if policy.power_sharing.is_on:
         shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
+        stages.append(shared)
+        opened.update(shared.opened)
     elif stagger is not None:
         response.actions += stagger.raise_soft()
-    shifted = shift_hours(draft, policy) if policy.shifting.is_on else NOTHING_SHIFTED
+    shift = None
+    if policy.shifting.is_on:
+        shifted = shift_hours(draft, policy)
+        stages.append(shifted)
+        shift = shifted.shift
     recalled = recall(draft, policy, stagger)
-    cheaper = burst_cheaper(draft, policy) if draft.plant.clouds else NOTHING_BURST
-    admission = admit(draft, policy, {*shared.opened, *recalled.opened}, shifted.shift, stagger)
-    late = NOTHING_BURST
+    stages.append(recalled)
+    opened.update(recalled.opened)
+    burst: list[Action] = []
+    if draft.plant.clouds:
+        cheaper = burst_cheaper(draft, policy)
+        stages.append(cheaper)
+        burst += cheaper.actions
+    admission = admit(draft, policy, opened, shift, stagger)
+    stages.append(admission)
+    reservations = [*admission.reservations]
     if draft.plant.clouds:
         late = burst_late(draft, policy)
+        stages.append(late)
+        burst += late.actions
         gone = {action.job for action in late.actions}  # what was said of their waiting is void
         admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
         admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
-    resized = NOTHING_RESIZED
     if policy.resizing is not None and draft.elastic:
-        kept = {reservation.job for reservation in admission.reservations}
-        resized = resize(draft, policy, kept, shifted.shift)
+        resized = resize(draft, policy, {reservation.job for reservation in reservations}, shift)
+        stages.append(resized)
+        reservations += resized.reservations
     if policy.bounds_queues and draft.newcomers:
-        bound_queues(draft, policy, admission, (*cheaper.actions, *late.actions))
-    scaled = NOTHING_SCALED
+        bound_queues(draft, policy, admission, burst)
     if policy.scaling is not None:
         told = (*recalled.verdicts, *admission.verdicts)
-        scaled = scale(draft, policy, (*recalled.actions, *admission.actions), told, shifted.shift)
+        stages.append(scale(draft, policy, (*recalled.actions, *admission.actions), told, shift))
     if draft.is_anybody_waiting:
         Ends.of(draft).keep_up(draft)  # whoever asks why it waits need not put them in order
     draft.derived = None  # it refers to the draft: together they would wait for the collector
-    stages: tuple[_Stage, ...] = (left, enforced, response, shared, shifted, recalled)
-    stages += (cheaper, admission, late, resized, scaled)
     actions, looks = [*heeded, *repeated], [*deadlines, *refused.values()]
     verdicts: list[Verdict] = []
-    for stage in stages:  # most of them have nothing to say, most of the time
-        if stage.actions:
-            actions += stage.actions
-        if stage.verdicts:
-            verdicts += stage.verdicts
-        if stage.looks:
-            looks += stage.looks
+    for stage in stages:
+        actions += stage.actions
+        verdicts += stage.verdicts
+        looks += stage.looks
     if stagger is not None:
         looks += stagger.looks
-    if shared is not NOTHING_SHARED and admission.actions:  # what they draw is known once meters have read it
+    if policy.power_sharing.is_on and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
     return Decision(
@@ -105,13 +118,13 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         actions=tuple(actions),
         verdicts=tuple(verdicts),
         stuck=tuple(admission.stuck),
-        reservations=(*admission.reservations, *resized.reservations),
+        reservations=tuple(reservations),
         given_up=tuple(admission.given_up),
         unsure=tuple(admission.unsure),
         eased=(*response.eased, *recalled.eased),
         pressed=(*response.pressed, *recalled.pressed),
         restless=tuple(dict.fromkeys((*refused, *response.restless))),
-        revisit_at=min(looks, default=None),
+        revisit_at=min(looks) if looks else None,
         answer_by=snapshot.at + policy.thresholds.acknowledge_within if asked else None,
         unread_at=next_unread_at(draft, policy.thresholds.reading_max_age),
     )

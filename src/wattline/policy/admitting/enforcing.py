@@ -24,9 +24,6 @@ class Enforced(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)
 
 
-NOTHING_ENFORCED = Enforced()
-
-
 def enforce(draft: Snapshot, policy: Policy) -> Enforced:
     """Once in a while: rules speak of quotas, and those wear away slowly."""
     enforced = Enforced()

@@ -22,9 +22,6 @@ class Left(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)
 
 
-NOTHING_LEFT = Left()
-
-
 def leave_reclaimed(draft: Snapshot, policy: Policy) -> Left:
     """Pause who can save, and stop who is still there when the machine is gone; both wait in line again."""
     left = Left()

@@ -43,9 +43,6 @@ class Burst(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)
 
 
-NOTHING_BURST = Burst()
-
-
 def burst_cheaper(draft: Snapshot, policy: Policy) -> Burst:
     """Before our own halls are looked at: who is better off in a cloud in any case, or was told to go."""
     burst = Burst()

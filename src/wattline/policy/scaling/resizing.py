@@ -37,9 +37,6 @@ class Resized(msgspec.Struct):
     looks: list[float] = msgspec.field(default_factory=list)
 
 
-NOTHING_RESIZED = Resized()
-
-
 def resize(draft: Snapshot, policy: Policy, reserved: Collection[str], shift: Shift | None) -> Resized:
     """Make narrower who others wait for, and wider who may; asked where elastic jobs run.
 

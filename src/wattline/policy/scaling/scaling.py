@@ -53,9 +53,6 @@ class Scaled(msgspec.Struct):
     waits: dict[str, Verdict] = msgspec.field(default_factory=dict)  # by job, what it waits for here
 
 
-NOTHING_SCALED = Scaled()
-
-
 def scale(
     draft: Snapshot,
     policy: Policy,

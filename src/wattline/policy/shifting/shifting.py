@@ -44,8 +44,6 @@ class Shifted(msgspec.Struct):
     shift: Shift | None = None
 
 
-NOTHING_SHIFTED = Shifted()
-
 _SiteHour = tuple[str, OutlookHour]
 
 

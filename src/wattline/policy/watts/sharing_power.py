@@ -55,9 +55,6 @@ class Shared(msgspec.Struct):
     opened: list[int] = msgspec.field(default_factory=list)  # pools where room was made for those who wait
 
 
-NOTHING_SHARED = Shared()
-
-
 def share_power(
     draft: Snapshot, policy: Policy, asked: Collection[str] = (), stagger: Stagger | None = None
 ) -> Shared:
