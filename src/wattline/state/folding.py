@@ -58,7 +58,7 @@ def _adopted(state: Tables, event: events.Adopted) -> None:
 
 
 def _run_submitted(state: Tables, event: events.RunSubmitted) -> None:
-    if event.run in state.runs or any(request.job in state.jobs for request in event.jobs):
+    if event.run in state.runs or not state.jobs.keys().isdisjoint([one.job for one in event.jobs]):
         return
     for request in event.jobs:
         first = JobState.BLOCKED if request.after else JobState.WAITING

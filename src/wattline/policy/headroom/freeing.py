@@ -107,7 +107,7 @@ class Freed:
         return known
 
     def pool(self, request: JobRequest, number: int) -> _Pool:
-        each_watts = self.rooms.added_watts(request, number)
+        each_watts = self.rooms.added_watts(request)[number]
         known = self._pools.get((number, each_watts))
         if known is None:
             known = self._pools[number, each_watts] = _Pool(self, request, number, each_watts)

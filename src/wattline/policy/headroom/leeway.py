@@ -7,6 +7,7 @@ each of them draws. It is worked out when it is asked for, and anew only for wha
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,6 +18,8 @@ _ROUNDING = 1e-6
 # Watts are whole numbers: a quotient this close to the next one is that.
 ROUNDING = 1e-9
 _NOTHING = -1.0  # where so many GPUs are free on no node
+# So many racks are looked at one by one before all of them are added up.
+_FEW_RACKS = 8
 
 
 _Bay = tuple[int, int, int, int, tuple[int, int]]
@@ -93,9 +96,26 @@ class Leeway:
             known = self._watts[gpus] = self._add_up(gpus)
         return known
 
-    def is_known(self) -> bool:
-        """Whether the watts were added up already as things are now."""
-        return bool(self._watts)
+    def is_known(self, gpus: int) -> bool:
+        """Whether these watts were added up already as things are now."""
+        return gpus in self._watts
+
+    def is_left_soon(self, gpus: int, watts: float) -> bool:
+        """Whether one of the first few racks with so many GPUs free on a node has these watts: most of the
+        time, where any has.
+        """
+        plant, headroom, tried = self._plant, self._headroom, 0
+        for nodes in self._snapshot.nodes_by_free(self._pool)[gpus:]:
+            position = 0
+            while position < len(nodes):
+                bay = plant.bays[plant.spots[nodes[position]].bay]
+                if math.floor(headroom[bay.rack_resource]) >= watts and self.above(bay.zone) >= watts:
+                    return True
+                tried += 1
+                if tried == _FEW_RACKS:
+                    return False
+                position = bisect_left(nodes, bay.ends_before, position)
+        return False
 
     def watts_in(self, zone: int, gpus: int) -> float:
         """The same of one zone."""

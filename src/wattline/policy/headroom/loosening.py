@@ -69,7 +69,7 @@ class Loosened:
                 return True
             if watts >= bounds.least_failing:
                 return False
-        request = self._draft.jobs[line.queue[0][2]].request
+        request = self._draft.jobs[line.order[3]].request
         if most_gpus is None and self._carry_gpus(request) < kind[0]:
             return False
         return self.may_fit(request)
@@ -99,14 +99,11 @@ class Loosened:
         return False
 
     def pools(self, request: JobRequest) -> list[int]:
-        """Those that may carry it."""
-        known = self._bounds.get(request.kind)
-        failing, watts = known.failing if known is not None else {}, request.each_watts
-        return [
-            pool
-            for pool in self._pools
-            if not watts >= failing.get(pool, _NONE) and self._fits_in(request, pool)
-        ]
+        """Those of which it is not known that they do not carry it; none where it fits in none."""
+        if not self.may_fit(request):
+            return []
+        failing, watts = self._bounds[request.kind].failing, request.each_watts
+        return [pool for pool in self._pools if not watts >= failing.get(pool, _NONE)]
 
     def open(self, pools: Sequence[int]) -> None:
         """There is more room in these pools than was known: nothing is kept there any more."""
@@ -135,7 +132,7 @@ class Loosened:
             return False
         if self._draft.free_in(pool) < request.gpus:  # neither on one node nor on several
             return False
-        each_watts = self._rooms.added_watts(request, pool, self._power_fraction)
+        each_watts = self._rooms.added_watts(request, self._power_fraction)[pool]
         if self._shared(pool) < each_watts * (request.gpus - ROUNDING):
             return False
         room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
@@ -143,10 +140,10 @@ class Loosened:
 
     def _carry_gpus(self, request: JobRequest) -> float:
         """How many GPUs of a job are carried by what carries all of a pool, in that which carries most."""
-        most, rooms, fraction = 0.0, self._rooms, self._power_fraction
+        most, added, shared = 0.0, self._rooms.added_watts(request, self._power_fraction), self._shared
         for pool in self._pools:
-            each_watts = rooms.added_watts(request, pool, fraction)
-            carried = self._shared(pool) / each_watts + 2.0 * ROUNDING if each_watts > 0.0 else math.inf
+            each_watts = added[pool]
+            carried = shared(pool) / each_watts + 2.0 * ROUNDING if each_watts > 0.0 else math.inf
             if carried > most:
                 most = carried
         self._most_gpus[request.each_watts] = most

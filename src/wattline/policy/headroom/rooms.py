@@ -51,9 +51,16 @@ class Room:
         """That one GPU adds to what idles."""
         return self._watts
 
+    def least_watts(self, gpus: int) -> float:
+        """How many whole watts carry so many."""
+        return self._watts * (gpus - ROUNDING)
+
     def fits(self, gpus: int) -> bool:
         """Whether some node, its rack and all that is above it carry so many."""
-        left = self._leeway.watts(gpus)
+        leeway = self._leeway
+        if not leeway.is_known(gpus) and leeway.is_left_soon(gpus, self.least_watts(gpus)):
+            return True  # no zone need be added up
+        left = leeway.watts(gpus)
         return left >= 0.0 and self._gpus(left) >= gpus
 
     def may_spread(self, gpus: int) -> bool:
@@ -107,7 +114,7 @@ class Room:
 
     def is_full(self, gpus: int) -> bool:
         """Whether it is known that so many fit on no node; a small pool is searched sooner than added up."""
-        return (self._is_large or self._leeway.is_known()) and not self.fits(gpus)
+        return (self._is_large or self._leeway.is_known(gpus)) and not self.fits(gpus)
 
     def fits_in(self, zone: int, gpus: int) -> bool:
         """Whether some node of a zone may carry so many."""
@@ -184,18 +191,37 @@ def gpus_of(watts: float, each_watts: float) -> int:
     return int(watts / each_watts + ROUNDING) if each_watts > 0.0 and watts < math.inf else ANY
 
 
+class AddedWatts(dict[int, float]):
+    """What one GPU of a limit adds to what idles, by pool; worked out when it is asked for."""
+
+    __slots__ = ("_plant", "_power_fraction", "_request")
+
+    def __init__(self, plant: Plant, request: JobRequest, power_fraction: float) -> None:
+        self._plant, self._request, self._power_fraction = plant, request, power_fraction
+
+    def __missing__(self, pool: int) -> float:
+        plant, request, added = self._plant, self._request, 0.0
+        if request.gpus:
+            node = plant.bays[plant.bays_of_pool[pool][0]].first
+            device = plant.spots[node].node.device
+            idle_watts = device.idle_watts if device else 0.0
+            added = max(0.0, peak_watts_on(request, plant, node, 1, self._power_fraction) - idle_watts)
+        self[pool] = added
+        return added
+
+
 Full = dict[int, tuple[int, int]]  # by pool: changes at its site, and how many GPUs it did not carry then
 
 
 class Rooms:
     """The room of every pool that was asked for; kept with the state."""
 
-    __slots__ = ("_full", "_known", "_leeways", "_plant", "_watts", "thresholds")
+    __slots__ = ("_added", "_full", "_known", "_leeways", "_plant", "thresholds")
 
     def __init__(self, plant: Plant, thresholds: Thresholds) -> None:
         self._plant, self.thresholds = plant, thresholds
         self._leeways: list[Leeway] = [Leeway(plant, pool) for pool in range(len(plant.pools))]
-        self._watts: dict[tuple[int, float, float], float] = {}  # that a GPU adds, by pool and limit
+        self._added: dict[tuple[float, float], AddedWatts] = {}  # by limit and fraction of it
         self._known: list[dict[float, Room]] = [{} for _ in plant.pools]
         self._full: dict[tuple[float, float], Full] = {}
 
@@ -217,19 +243,19 @@ class Rooms:
         """The room of a pool for GPUs of a job, as things are now."""
         stamp = snapshot.stamp(self._plant.site_of_pool[pool], self.thresholds.reading_max_age)
         self._leeways[pool].look(snapshot, headroom, stamp)
-        watts = self.added_watts(request, pool, power_fraction)
+        watts = self.added_watts(request, power_fraction)[pool]
         known = self._known[pool].get(watts)
         return self._add(pool, watts) if known is None else known
 
-    def added_watts(self, request: JobRequest, pool: int, power_fraction: float = 1.0) -> float:
-        """What one GPU of a job adds to what idles in a pool."""
-        key = (pool, request.each_watts, power_fraction)
-        watts = self._watts.get(key)
-        if watts is None:
-            if len(self._watts) >= _MOST_KEPT:
-                self._watts.clear()
-            watts = self._watts[key] = self._work_out_watts(request, pool, power_fraction)
-        return watts
+    def added_watts(self, request: JobRequest, power_fraction: float = 1.0) -> AddedWatts:
+        """What one GPU of a job adds to what idles, by pool."""
+        key = (request.each_watts, power_fraction)
+        known = self._added.get(key)
+        if known is None:
+            if len(self._added) >= _MOST_KEPT // len(self._known) + _FEW:
+                self._added.clear()
+            known = self._added[key] = AddedWatts(self._plant, request, power_fraction)
+        return known
 
     def full(self, request: JobRequest, power_fraction: float) -> Full:
         """Pools that were found full for such GPUs: a large facility is mostly full of them."""
@@ -255,14 +281,6 @@ class Rooms:
     def _add_exactly(self, pool: int, watts: float, coarse: Room | None) -> Room:
         room = self._known[pool][watts] = Room(self._plant, pool, watts, self._leeways[pool], coarse)
         return room
-
-    def _work_out_watts(self, request: JobRequest, pool: int, power_fraction: float) -> float:
-        if not request.gpus:
-            return 0.0
-        node = self._plant.bays[self._plant.bays_of_pool[pool][0]].first
-        device = self._plant.spots[node].node.device
-        idle_watts = device.idle_watts if device else 0.0
-        return max(0.0, peak_watts_on(request, self._plant, node, 1, power_fraction) - idle_watts)
 
 
 @lru_cache(maxsize=8)

@@ -195,7 +195,7 @@ class _Search:
         """Weigh places on one node, tightest fit first; how many were found to fit."""
         snapshot, request, plant = self._snapshot, self._request, self._snapshot.plant
         gpus, cpus, headroom = request.gpus, request.cpus, self._headroom
-        bays, spots = plant.bays, plant.spots
+        bays, spots, floor = plant.bays, plant.spots, math.floor
         if room.is_full(gpus):
             return 0
         saving = saving_of(request, plant.pools[pool][0], plant)
@@ -203,7 +203,7 @@ class _Search:
             return 0
         if self._near is not None:
             cost += self._transfer_cost(pool)
-        fitting, spans = 0, zone_spans(plant)
+        fitting, spans, least_watts = 0, zone_spans(plant), room.least_watts(gpus)
         fits_in: dict[int, bool] = {}  # by zone
         for leftover, nodes in enumerate(snapshot.nodes_by_free(pool)[gpus:]):
             position = 0
@@ -219,7 +219,7 @@ class _Search:
                     continue
                 # Nodes of one bay with as much free fit or fail alike, but for their own heat and CPUs.
                 next_position = bisect_left(nodes, bay.ends_before, position)
-                if room.rack(number) < gpus:
+                if floor(headroom[bay.rack_resource]) < least_watts:
                     position = next_position
                     continue
                 position += 1

@@ -53,10 +53,8 @@ def find_opening(
     """The place that opens first when these leave in this order; None where all of them are not enough."""
     pools = {pool for _, pool in pools_for(draft.plant, policy, job.remainder)}
     pool_of = draft.plant.pool_of
-    there = (one for one in leavers if one.place is not None and pool_of(one.place.nodes[0][0]) in pools)
-    leavers = list(islice(there, _MOST_LEAVERS))
-    if not leavers:
-        return None
+    in_pools = (one for one in leavers if one.place is not None and pool_of(one.place.nodes[0][0]) in pools)
+    there, first = islice(in_pools, _MOST_LEAVERS), list[Job]()  # of thousands most places need a few
 
     def place_without(gone: Sequence[Job]) -> Place | None:
         after = draft.copy()
@@ -64,21 +62,25 @@ def find_opening(
             after.lay_end(one)
         return choose_place(after, policy, job.remainder, near=near, explain=False).place
 
-    too_few, enough = 0, 1  # most places need few: twice as many each time, then back
-    while (place := place_without(leavers[:enough])) is None:
-        if enough >= len(leavers):
+    too_few, enough, place = 0, 1, None  # twice as many each time, then back
+    while place is None:
+        first += islice(there, enough - len(first))
+        enough = min(enough, len(first))
+        if enough == too_few:  # all of them are not enough
             return None
-        too_few, enough = enough, min(2 * enough, len(leavers))
+        place = place_without(first[:enough])
+        if place is None:
+            too_few, enough = enough, 2 * enough
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        found = place_without(leavers[:middle])
+        found = place_without(first[:middle])
         if found is None:
             too_few = middle
         else:
             enough, place = middle, found
     # Who does not stand in the way of that place may stay, if it is free without it.
-    in_the_way = [one for one in leavers[:enough] if _meets(one, place)]
-    needed = leavers[:enough] if place_without(in_the_way) is None else in_the_way
+    in_the_way = [one for one in first[:enough] if _meets(one, place)]
+    needed = first[:enough] if place_without(in_the_way) is None else in_the_way
     for one in needed[:_MOST_SPARED]:
         fewer = [other for other in needed if other is not one]
         if fewer and place_without(fewer) is not None:
