@@ -193,8 +193,7 @@ class Ledger:
 
     def heard(self, site: int) -> float:
         """When a site last vouched for its meters."""
-        heard_at, heard_all_at = self.heard_at[site], self.heard_all_at
-        return heard_at if heard_at > heard_all_at else heard_all_at
+        return max(self.heard_at[site], self.heard_all_at)
 
     def rest(self) -> None:
         """A decision has seen all that changed."""

@@ -24,7 +24,7 @@ class Share(msgspec.Struct, frozen=True):
 
     def plus(self, gpus: int, at: float) -> Share:
         """After taking so many more, or giving them back."""
-        return Share(self.gpus + gpus, at if at > self.at else self.at, self.faded(at))
+        return Share(self.gpus + gpus, max(at, self.at), self.faded(at))
 
     def faded(self, at: float) -> Lately:
         """The averages as they are at a time; a clock that went back changes nothing."""

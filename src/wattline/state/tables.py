@@ -145,8 +145,7 @@ class Tables:
                 queue = self.waiting[shape] = Queue()
             self._places[job_id] = (shape, queue, key)
             queue.enter(key)
-            if job.since > self.newest_since:
-                self.newest_since = job.since
+            self.newest_since = max(self.newest_since, job.since)
             if job.past:
                 self.retrying[job_id] = None
             for heads in self._heads.values():

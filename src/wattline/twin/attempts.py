@@ -65,14 +65,11 @@ class Attempt(msgspec.Struct, eq=False):
         if rate <= 0.0:
             return math.inf
         left = self.progress.arrival.work_seconds - self.progress.done_seconds
-        works_from = self.at if self.at > self.working_at else self.working_at
-        return works_from + left / rate if left > 0.0 else works_from
+        return max(self.at, self.working_at) + max(0.0, left) / rate
 
     def count(self, at: float, losses: Losses) -> None:
         """Bring its progress up to now; what was held and not used is lost to somebody."""
-        worked_from = self.at if self.at > self.working_at else self.working_at
-        if worked_from > at:
-            worked_from = at
+        worked_from = min(max(self.at, self.working_at), at)
         starting = worked_from - self.at
         if starting > 0.0:
             self._lose(losses, self.start_charged_to, starting)
@@ -82,8 +79,7 @@ class Attempt(msgspec.Struct, eq=False):
                 self._lose(losses, self.progress.left_by, seconds)
             else:
                 progress, work = self.progress, self.progress.arrival.work_seconds
-                done_seconds = progress.done_seconds + seconds * self.rate
-                progress.done_seconds = done_seconds if done_seconds < work else work
+                progress.done_seconds = min(work, progress.done_seconds + seconds * self.rate)
                 self._lose(losses, "throttle", seconds * (1.0 - self.pace * self.batch_fraction))
         self.at = at
 

@@ -171,11 +171,11 @@ class TwinWorld:
             if self._riding and not (self._attempts or self._next_arrival or self._arriving):
                 return  # nothing will happen that it could be told with
             next_at = self._next_at()
+            if min(next_at, until) == math.inf:
+                self.woken = bool(self._riding)
+                return
             if until <= next_at:
-                if until == math.inf:
-                    self.woken = bool(self._riding)
-                else:
-                    self._move(until)
+                self._move(until)
                 return
             self._move(next_at)
             if self._happen():
@@ -206,20 +206,15 @@ class TwinWorld:
         if arrival is not None and arrival.at < next_at:
             next_at = arrival.at
         if attempts or arrival is not None or self.tally.waiting:
-            changes_at = self.truth.next_change_at()
-            if changes_at < next_at:
-                next_at = changes_at
+            next_at = min(next_at, self.truth.next_change_at())
             if self._rents is not None:
                 next_at = min(next_at, self._rents.next_at())
         if attempts:
-            looks_at = self._gauges.next_look_at(self._now)
-            if looks_at < next_at:
-                next_at = looks_at
+            next_at = min(next_at, self._gauges.next_look_at(self._now))
         return min(next_at, self._transfers.next_end_at()) if self._arriving else next_at
 
     def _move(self, at: float) -> None:
-        if at < self._now:
-            at = self._now
+        at = max(at, self._now)
         if self._is_recorded:
             self._recorder.move(at)
         self._now = at

@@ -34,8 +34,7 @@ def choose_attention(snapshot: Snapshot, thresholds: Thresholds) -> list[str]:
     for resource in snapshot.unread_resources(max_age):
         if look.is_pressed(resource):
             found.update(snapshot.jobs_on(resource))
-    nodes, unread = snapshot.touched_nodes, list(snapshot.unread_nodes(max_age))
-    for node in {*nodes, *unread} if unread else nodes:
+    for node in {*snapshot.touched_nodes, *snapshot.unread_nodes(max_age)}:
         jobs = snapshot.jobs_at(node)
         if jobs and look.is_warm(node):
             found.update(jobs)
@@ -87,10 +86,7 @@ class _Look:
         return found
 
     def is_any_warm(self, claim: Claim) -> bool:
-        for node, _ in claim.nodes:  # noqa: SIM110 - most are one, and a generator costs as much
-            if self.is_warm(node):
-                return True
-        return False
+        return any(self.is_warm(node) for node, _ in claim.nodes)
 
     def is_any_pressed(self, claim: Claim) -> bool:
         """Whether anything that a claim on calm loops takes of is pressed."""

@@ -113,8 +113,7 @@ class Floor:
         if node.kelvin_per_watt:
             driven_kelvin = node.kelvin_per_watt * node.loop.film * node.gpu_watts
             node.driven_kelvin = driven_kelvin
-            excess_kelvin = node.excess_kelvin
-            most_kelvin = excess_kelvin if excess_kelvin > driven_kelvin else driven_kelvin
+            most_kelvin = max(node.excess_kelvin, driven_kelvin)
             room = int(node.kind.enters_celsius[0] - most_kelvin)
             if room != node.room:
                 node.loop.give_room(node, room)
