@@ -17,7 +17,18 @@ from wattline.live import Home, hash_data
 from wattline.live.launching import prepare
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
-from wattline.state import Action, ActionKind, Ending, Job, JobState, Past, Place, requests_of
+from wattline.state import (
+    Action,
+    ActionKind,
+    Ending,
+    Job,
+    JobState,
+    Outcome,
+    Past,
+    Place,
+    Verdict,
+    requests_of,
+)
 from wattline.store import ObjectStore
 
 
@@ -194,3 +205,14 @@ def test_what_a_save_costs_in_money_is_weighed_where_nobody_said_how_often(tmp_p
     source = site.goods.source(site.documents)
     launch = prepare(site.home, site.goods, source, site.job, action, (), None, 900.0)
     assert "price=900" in launch.environment["WATTLINE_CHECKPOINT_EVERY"]
+
+
+def test_an_engine_can_show_why_an_attempt_begins(tmp_path: Path) -> None:
+    site = Site(tmp_path, {})
+    assert site.lay_out().comment == "start on here/n1: there is room"
+    left = {"left_watts": 4068.0}
+    room = Verdict(rule="power.rack", subject="here/r1", outcome=Outcome.ALLOW, numbers=left)
+    site.job = msgspec.structs.replace(site.job, since=200.0, verdicts=(room,))
+    assert site.lay_out().comment == "start on here/n1: here/r1 has 4.07 kW left; waited 3.33 min"
+    moved = site.lay_out(2, from_site="there")
+    assert moved.comment == "migrate on here/n1: here/r1 has 4.07 kW left"

@@ -15,8 +15,8 @@ from wattline.plane.standing import where
 from wattline.plane.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
 from wattline.plane.summary import lost_seconds
 from wattline.policy import Eta, Explanation
-from wattline.state import ENDED, Job, JobState, Outcome, Run, Verdict
-from wattline.units import format_celsius, format_named, format_seconds, format_watts, unit_of
+from wattline.state import ENDED, Job, JobState, Outcome, Run, Verdict, say_tightest
+from wattline.units import format_named, format_seconds, unit_of
 
 _STYLES = {
     "admitted": "green",
@@ -224,22 +224,8 @@ def _line(entry: Entry) -> str:
     if entry.because and entry.because not in text:
         text += f": {entry.because}" if text else entry.because
     if entry.what == "admitted":
-        tightest = _tightest(entry.verdicts)
+        tightest = say_tightest(entry.verdicts)
         text += f" ({tightest})" if tightest else ""
     if entry.lost_gpu_seconds:
         text += f"; costs {format_seconds(entry.lost_gpu_seconds)} of GPU time"
     return text
-
-
-def _tightest(verdicts: tuple[Verdict, ...]) -> str:
-    """The least that was left of power and cooling, and the heat that was predicted."""
-    left = [verdict for verdict in verdicts if "left_watts" in verdict.numbers]
-    parts = []
-    if left:
-        least = min(left, key=lambda verdict: verdict.numbers["left_watts"])
-        parts.append(f"{least.subject} has {format_watts(least.numbers['left_watts'])} left")
-    for verdict in verdicts:
-        if "predicted_celsius" in verdict.numbers:
-            predicted, limit = verdict.numbers["predicted_celsius"], verdict.numbers["limit_celsius"]
-            parts.append(f"GPUs at {format_celsius(predicted)} of {format_celsius(limit)} there")
-    return "; ".join(parts)

@@ -16,8 +16,8 @@ from wattline.live.home import Home
 from wattline.live.replicas import StoreOf, local_stores
 from wattline.live.running import Goods, RunSource
 from wattline.spec.pipeline import Phase
-from wattline.state import Action, Ending, Job, seconds_left
-from wattline.units import format_watts
+from wattline.state import Action, ActionKind, Ending, Job, say_tightest, seconds_left
+from wattline.units import format_seconds, format_watts
 
 # One thread for every numeric library: sums come out the same however many cores there are.
 _ONE_THREAD = dict.fromkeys(
@@ -25,6 +25,7 @@ _ONE_THREAD = dict.fromkeys(
 )
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
 _CHUNK_BYTES = 1 << 20
+_WORTH_SAYING_SECONDS = 10.0
 
 
 def attempt_name(job: str, attempt: int) -> str:
@@ -92,7 +93,7 @@ def prepare(
         site=action.place.site,
         nodes=dict(action.place.nodes),
         peak_watts=peak_watts,
-        comment=_reason(action, peak_watts),
+        comment=_reason(job, action, peak_watts),
         user=actor,
         folders=(checkpoints,),
     )
@@ -217,11 +218,13 @@ def _save_seconds(job: Job, every_seconds: float, cut_seconds: float) -> float:
     return max(every_seconds / 2, every_seconds - cut_seconds) if may_move else every_seconds
 
 
-def _reason(action: Action, peak_watts: float) -> str:
-    """What `explain` says of a beginning, in a line."""
+def _reason(job: Job, action: Action, peak_watts: float) -> str:
+    """What `explain` says of a beginning, in a line: where, what it may draw, and why it may."""
     watts = f", at most {format_watts(peak_watts)}" if peak_watts else ""
-    because = f", {action.because}" if action.because else ""
-    return f"{action.kind} on {action.place}{watts}{because}"
+    because = action.because or say_tightest(job.verdicts) or "there is room"
+    waited = job.since - job.submitted_at if action.kind is ActionKind.START and not job.past else 0.0
+    after = f"; waited {format_seconds(waited)}" if waited >= _WORTH_SAYING_SECONDS else ""
+    return f"{action.kind} on {action.place}{watts}: {because}{after}"
 
 
 def _gpus(action: Action) -> int:

@@ -61,7 +61,7 @@ from wattline.state.snapshot import Snapshot, Stamp, project
 from wattline.state.standing import SiteRecord, Standing, is_reached
 from wattline.state.state import State
 from wattline.state.tables import waiting_key
-from wattline.state.verdict import Outcome, Verdict
+from wattline.state.verdict import Outcome, Verdict, say_tightest
 
 __all__ = [
     "BEGINNINGS",
@@ -156,6 +156,7 @@ __all__ = [
     "peak_watts_on",
     "project",
     "requests_of",
+    "say_tightest",
     "seconds_left",
     "usage_of",
     "waiting_key",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
 from wattline.enums import plain_members
-from wattline.units import format_named, unit_of
+from wattline.units import format_celsius, format_named, format_watts, unit_of
 
 
 @plain_members
@@ -76,3 +78,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def _words(name: str) -> str:
     unit = unit_of(name)
     return name.removesuffix(unit).rstrip("_").replace("_", " ") or name.replace("_", " ")
+
+
+def say_tightest(verdicts: Sequence[Verdict]) -> str:
+    """Of what allowed a beginning: the least that was left of power and cooling, and the heat predicted."""
+    parts, least = [], min(verdicts, key=lambda one: one.numbers.get("left_watts", math.inf), default=None)
+    if least is not None and "left_watts" in least.numbers:
+        parts.append(f"{least.subject} has {format_watts(least.numbers['left_watts'])} left")
+    for verdict in verdicts:
+        if "predicted_celsius" in verdict.numbers:
+            predicted, limit = verdict.numbers["predicted_celsius"], verdict.numbers["limit_celsius"]
+            parts.append(f"GPUs at {format_celsius(predicted)} of {format_celsius(limit)} there")
+    return "; ".join(parts)
