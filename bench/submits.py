@@ -16,6 +16,7 @@ import http.client
 import json
 import multiprocessing
 import os
+import queue
 import re
 import shutil
 import statistics
@@ -66,13 +67,15 @@ def submit_batches(environment: dict[str, str], until: float) -> list[float]:
     took = []
     while time.time() < until:
         began = time.perf_counter()
-        subprocess.run(
+        done = subprocess.run(
             ["sbatch", "--hold", "--output", "/dev/null", "--wrap", "true"],
             env=environment,
-            check=True,
+            check=False,
             capture_output=True,
             timeout=60,
         )
+        if done.returncode:
+            raise SystemExit(done.stderr.decode(errors="replace"))
         took.append(time.perf_counter() - began)
     return took
 
@@ -88,7 +91,15 @@ def measure(clients: int, seconds: float, call: Callable[[float, int], list[floa
     ]
     for worker in workers:
         worker.start()
-    took = [one for _ in workers for one in results.get(timeout=seconds + 120)]
+    took: list[float] = []
+    for _ in workers:
+        while True:
+            try:
+                took += results.get(timeout=1.0)
+                break
+            except queue.Empty:  # one that failed has said why, and puts nothing
+                if any(worker.exitcode for worker in workers):
+                    raise SystemExit("a client failed: its own words are above") from None
     for worker in workers:
         worker.join()
     return took

@@ -79,6 +79,7 @@ SlurmctldTimeout=5
 KillWait=3
 MessageTimeout=10
 MinJobAge=300
+MaxJobCount=100000
 GresTypes=gpu
 AccountingStorageTRES=gres/gpu
 Licenses={licenses}
