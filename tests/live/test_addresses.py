@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wattline.errors import UsageError
-from wattline.live.addresses import base_of, bearer_of, server_addresses
+from wattline.live.addresses import Servers
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,12 @@ from wattline.live.addresses import base_of, bearer_of, server_addresses
     ],
 )
 def test_an_address_is_a_scheme_a_host_and_perhaps_a_port(text: str, bases: list[str]) -> None:
-    assert [base_of(one) for one in server_addresses(text)] == bases
+    servers, found = Servers(text, None), []
+    for _ in range(len(servers)):
+        found.append(servers.url)
+        servers.turn()
+    assert found == bases
+    assert servers.url == bases[0]  # after the last, the first
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ def test_an_address_is_a_scheme_a_host_and_perhaps_a_port(text: str, bases: list
 )
 def test_what_is_no_address_is_said_as_a_wrong_use(text: str) -> None:
     with pytest.raises(UsageError, match="is no address of a server") as caught:
-        server_addresses(text)
+        Servers(text, None)
     assert caught.value.hint
     assert "\x1b" not in str(caught.value)
 
@@ -48,18 +53,18 @@ def test_what_is_no_address_is_said_as_a_wrong_use(text: str) -> None:
 )
 def test_a_password_in_an_address_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        server_addresses(text)
+        Servers(text, None)
     assert "hunter2" not in str(caught.value)
     assert "://***@a" in str(caught.value)
 
 
 def test_a_line_end_behind_a_token_is_none_of_it() -> None:
-    assert bearer_of("wl_secret\n") == "wl_secret"
-    assert bearer_of(" \n") == bearer_of(None) == bearer_of("") == ""
+    assert Servers("http://a", "wl_secret\n").credentials == {"Authorization": "Bearer wl_secret"}
+    assert all(not Servers("http://a", none).credentials for none in (" \n", None, ""))
 
 
 @pytest.mark.parametrize("token", ["wl_se cret", "wl_se\ncret", "wl_se\r\nX-Else: cret", "wl_sécret"])
 def test_what_cannot_stand_in_a_header_is_refused_without_repeating_it(token: str) -> None:
     with pytest.raises(UsageError, match="WATTLINE_TOKEN") as caught:
-        bearer_of(token)
+        Servers("http://a", token)
     assert "cret" not in str(caught.value)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
-from urllib.parse import SplitResult, quote, urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -27,7 +27,7 @@ from wattline.cli.printing import plain, print_json
 from wattline.decoding import decode_json
 from wattline.errors import UnavailableError, WattlineError
 from wattline.live import Home
-from wattline.live.addresses import base_of, bearer_of, server_addresses
+from wattline.live.addresses import Servers
 from wattline.plane.told import Steered
 
 T = TypeVar("T")
@@ -68,16 +68,11 @@ class Server:
     """A server as the command line sees it; with commas between, who conducts and who stands by."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        self._servers, self._token = server_addresses(url), bearer_of(token)
-        self._at = 0  # the one that answered last
-
-    @property
-    def _parts(self) -> SplitResult:
-        return self._servers[self._at % len(self._servers)]
+        self._servers = Servers(url, token)
 
     @property
     def url(self) -> str:
-        return base_of(self._parts)
+        return self._servers.url
 
     def get(self, path: str, *, accept: str = "application/json", **query: str | int) -> Answered:
         full = f"{path}?{urlencode(query)}" if query else path
@@ -166,7 +161,7 @@ class Server:
                     return answered
                 if status not in _AGAIN or attempt == last:
                     raise _error_of(status, answered)
-            self._at += 1
+            self._servers.turn()
             if (attempt + 1) % len(self._servers) == 0:
                 time.sleep(_PAUSE_SECONDS * 2 ** (attempt // len(self._servers)))
         raise AssertionError("the last try returns or raises")
@@ -174,11 +169,7 @@ class Server:
     def _once(
         self, method: str, path: str, headers: dict[str, str], body: bytes | Path | None
     ) -> tuple[int, Answered]:
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=_SECONDS)
-        sent = dict(headers)
-        if self._token:
-            sent["Authorization"] = f"Bearer {self._token}"
+        connection, sent = self._servers.connect(_SECONDS), headers | self._servers.credentials
         try:
             if isinstance(body, Path):
                 with body.open("rb") as file:

@@ -6,6 +6,8 @@ Both come from an environment, where a password in an address or a line's end be
 from __future__ import annotations
 
 import re
+import ssl
+from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import SplitResult, urlsplit
 
 from wattline.errors import UsageError
@@ -15,16 +17,49 @@ _PASSWORD = re.compile("//[^/@]*@")
 _MOST_SHOWN_CHARS = 100
 
 
-def server_addresses(text: str) -> list[SplitResult]:
-    """The servers of one control plane, with commas between."""
-    return [_address(one.strip()) for one in text.split(",")]
+class Servers:
+    """Those of one control plane, with commas between: the one that answered last is asked first.
+
+    Calls of several threads may turn to the next at once, which does no harm: each goes on until one answers.
+    """
+
+    def __init__(self, urls: str, token: str | None, tls: ssl.SSLContext | None = None) -> None:
+        self._addresses = [_address(one.strip()) for one in urls.split(",")]
+        self._token, self._tls = _bearer(token), tls
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    @property
+    def url(self) -> str:
+        address = self._address
+        return f"{address.scheme}://{address.netloc}"
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The header that says who asks."""
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+    def turn(self) -> None:
+        """This one did not answer, or stands by: ask the next."""
+        self._at += 1
+
+    def connect(self, seconds: float) -> HTTPConnection:
+        address = self._address
+        host, port = address.hostname or "", address.port
+        if address.scheme == "https":
+            return HTTPSConnection(
+                host, port, timeout=seconds, context=self._tls or ssl.create_default_context()
+            )
+        return HTTPConnection(host, port, timeout=seconds)
+
+    @property
+    def _address(self) -> SplitResult:
+        return self._addresses[self._at % len(self._addresses)]
 
 
-def base_of(address: SplitResult) -> str:
-    return f"{address.scheme}://{address.netloc}"
-
-
-def bearer_of(token: str | None) -> str:
+def _bearer(token: str | None) -> str:
     """A token as it goes into a header; empty where there is none."""
     token = (token or "").strip()
     if token and _TOKEN.fullmatch(token) is None:

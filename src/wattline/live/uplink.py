@@ -12,9 +12,8 @@ import json
 import os
 import ssl
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
-from urllib.parse import SplitResult
 
 import msgspec
 
@@ -22,7 +21,7 @@ from wattline.checkpoint import Rate
 from wattline.control.sites import SyncReply, SyncRequest, decode_reply, encode_message
 from wattline.decoding import decode_json
 from wattline.errors import RefusedError, UnavailableError
-from wattline.live.addresses import base_of, bearer_of, server_addresses
+from wattline.live.addresses import Servers
 
 SYNC_SECONDS = 10.0
 FILE_SECONDS = 60.0
@@ -35,17 +34,11 @@ class Uplink:
     """The servers of one control plane, with commas between; every call has its own connection and time."""
 
     def __init__(self, url: str, token: str = "", *, tls: ssl.SSLContext | None = None) -> None:
-        self._servers = server_addresses(url)
-        self._token, self._tls = bearer_of(token), tls
-        self._at = 0  # the one that answered last; calls of several threads may move it, which does no harm
-
-    @property
-    def _parts(self) -> SplitResult:
-        return self._servers[self._at % len(self._servers)]
+        self._servers = Servers(url, token, tls)
 
     @property
     def url(self) -> str:
-        return base_of(self._parts)
+        return self._servers.url
 
     def sync(self, request: SyncRequest, timeout_seconds: float = SYNC_SECONDS) -> SyncReply:
         body, path = encode_message(request), f"/api/v1/sites/{request.site}/sync"
@@ -123,7 +116,7 @@ class Uplink:
             try:
                 return self._ask_one(method, path, seconds, body, size_bytes)
             except UnavailableError:
-                self._at += 1
+                self._servers.turn()
                 if not left:
                     raise
         raise AssertionError("there is a server at least")
@@ -136,9 +129,7 @@ class Uplink:
         body: bytes | Callable[[int], bytes] | None,
         size_bytes: int,
     ) -> tuple[HTTPResponse, HTTPConnection]:
-        connection = self._connection(seconds)
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        data = body
+        connection, headers, data = self._servers.connect(seconds), self._servers.credentials, body
         if callable(body):
             headers |= {"Content-Length": str(size_bytes), "Content-Type": "application/octet-stream"}
             data = _Reader(body)  # type: ignore[assignment]
@@ -159,14 +150,6 @@ class Uplink:
             finally:
                 connection.close()
         return response, connection
-
-    def _connection(self, seconds: float) -> HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        if self._parts.scheme == "https":
-            return HTTPSConnection(
-                host, port, timeout=seconds, context=self._tls or ssl.create_default_context()
-            )
-        return HTTPConnection(host, port, timeout=seconds)
 
     def _read(self, response: HTTPResponse) -> bytes:
         try:
