@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from wattline.policy.decision import ask_again
+from wattline.policy.asked import ask_again
 from wattline.policy.giving_way.attention import next_unread_at
 from wattline.policy.giving_way.ladder import respond
 from wattline.policy.naming import next_action

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from wattline.policy.admitting.admission import admit
+from wattline.policy.admitting.admission import Admission, admit
 from wattline.policy.admitting.enforcing import enforce
-from wattline.policy.admitting.recall import recall
+from wattline.policy.admitting.recall import Recall, recall
+from wattline.policy.asked import ask_again, heed
 from wattline.policy.explaining.saturation import bound_queues
 from wattline.policy.giving_way.attention import next_unread_at
-from wattline.policy.giving_way.ladder import choose_elsewhere, respond
+from wattline.policy.giving_way.ladder import Response, respond
 from wattline.policy.giving_way.reclaiming import leave_reclaimed
-from wattline.policy.naming import next_action
 from wattline.policy.placing.waiting import Ends
 from wattline.policy.scaling.bursting import burst_cheaper, burst_late
 from wattline.policy.scaling.resizing import resize
-from wattline.policy.scaling.scaling import answer_seconds, scale
+from wattline.policy.scaling.scaling import scale
 from wattline.policy.shifting.shifting import shift_hours
 from wattline.policy.watts.appetite import LATE_SECONDS
 from wattline.policy.watts.sharing_power import share_power
-from wattline.policy.watts.staggering import stagger_of
-from wattline.spec.ladder import Rung, RungKind
+from wattline.policy.watts.staggering import Stagger, stagger_of
 from wattline.spec.policy import Policy
-from wattline.state import MIGRATE, Action, ActionKind, Decision, JobState, Snapshot, Verdict
-
-_MOST_TRIES = 3
+from wattline.state import Action, ActionKind, Decision, Reservation, Snapshot, Verdict
 
 
 class _Stage(Protocol):
@@ -41,75 +38,43 @@ class _Stage(Protocol):
     def looks(self) -> Sequence[float]: ...
 
 
-def decide(snapshot: Snapshot, policy: Policy) -> Decision:
-    """Heed people, ask again what was not answered, leave what is taken back, enforce rules, relieve
-    pressure, share power, shift, bring back, admit, resize, scale: in this order. Who is better off in a
-    cloud goes there before our own halls are filled, who would come too late in them after it.
+class _Relieved(NamedTuple):
+    stages: list[_Stage]
+    response: Response
+    stagger: Stagger | None  # who may take more power at once, and who later; None: all at once
+    opened: Sequence[int]  # pools where caps were lowered to make room
 
-    Relief comes before admission so that nothing starts on headroom that is about to be needed.
+
+class _Filled(NamedTuple):
+    stages: list[_Stage]
+    recalled: Recall
+    admission: Admission
+    reservations: list[Reservation]
+
+
+def decide(snapshot: Snapshot, policy: Policy) -> Decision:
+    """Heed people, ask again what was not answered, relieve, fill.
+
+    Relief comes before filling so that nothing starts on headroom that is about to be needed.
     """
     snapshot.check()
     draft = snapshot.copy()
     heeded, refused = heed(draft, policy)
     repeated, deadlines = ask_again(draft, policy)
-    stages: list[_Stage] = []
-    if draft.reclaims:
-        stages.append(leave_reclaimed(draft, policy))
-    if policy.enforces:
-        stages.append(enforce(draft, policy))
-    stagger = stagger_of(draft, policy)
-    response = respond(draft, policy, stagger.lift if stagger is not None else None)
-    stages.append(response)
-    opened: set[int] = set()  # pools where caps were lowered to make room
-    if policy.power_sharing.is_on:
-        shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
-        stages.append(shared)
-        opened.update(shared.opened)
-    elif stagger is not None:
-        response.actions += stagger.raise_soft()
-    shift = None
-    if policy.shifting.is_on:
-        shifted = shift_hours(draft, policy)
-        stages.append(shifted)
-        shift = shifted.shift
-    recalled = recall(draft, policy, stagger)
-    stages.append(recalled)
-    opened.update(recalled.opened)
-    burst: list[Action] = []
-    if draft.plant.clouds:
-        cheaper = burst_cheaper(draft, policy)
-        stages.append(cheaper)
-        burst += cheaper.actions
-    admission = admit(draft, policy, opened, shift, stagger)
-    stages.append(admission)
-    reservations = [*admission.reservations]
-    if draft.plant.clouds:
-        late = burst_late(draft, policy)
-        stages.append(late)
-        burst += late.actions
-        gone = {action.job for action in late.actions}  # what was said of their waiting is void
-        admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
-        admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
-    if policy.resizing is not None and draft.elastic:
-        resized = resize(draft, policy, {reservation.job for reservation in reservations}, shift)
-        stages.append(resized)
-        reservations += resized.reservations
-    if policy.bounds_queues and draft.newcomers:
-        bound_queues(draft, policy, admission, burst)
-    if policy.scaling is not None:
-        told = (*recalled.verdicts, *admission.verdicts)
-        stages.append(scale(draft, policy, (*recalled.actions, *admission.actions), told, shift))
+    relieved = _relieve(draft, policy)
+    filled = _fill(draft, policy, relieved)
     if draft.is_anybody_waiting:
         Ends.of(draft).keep_up(draft)  # whoever asks why it waits need not put them in order
     draft.derived = None  # it refers to the draft: together they would wait for the collector
-    actions, looks = [*heeded, *repeated], [*deadlines, *refused.values()]
-    verdicts: list[Verdict] = []
-    for stage in stages:
+
+    actions, verdicts, looks = [*heeded, *repeated], list[Verdict](), [*deadlines, *refused.values()]
+    for stage in (*relieved.stages, *filled.stages):
         actions += stage.actions
         verdicts += stage.verdicts
         looks += stage.looks
-    if stagger is not None:
-        looks += stagger.looks
+    if relieved.stagger is not None:
+        looks += relieved.stagger.looks
+    response, recalled, admission = relieved.response, filled.recalled, filled.admission
     if policy.power_sharing.is_on and admission.actions:  # what they draw is known once meters have read it
         looks.append(snapshot.at + LATE_SECONDS)
     asked = any(action.kind is not ActionKind.REFUSE for action in actions)
@@ -118,7 +83,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
         actions=tuple(actions),
         verdicts=tuple(verdicts),
         stuck=tuple(admission.stuck),
-        reservations=tuple(reservations),
+        reservations=tuple(filled.reservations),
         given_up=tuple(admission.given_up),
         unsure=tuple(admission.unsure),
         eased=(*response.eased, *recalled.eased),
@@ -130,70 +95,61 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     )
 
 
-def heed(draft: Snapshot, policy: Policy) -> tuple[list[Action], dict[str, float]]:
-    """Do what people asked of running jobs; their word wins over the policy's.
+def _relieve(draft: Snapshot, policy: Policy) -> _Relieved:
+    """Leave what is taken back, enforce rules, relieve pressure, share power: in this order."""
+    stages: list[_Stage] = []
+    if draft.reclaims:
+        stages.append(leave_reclaimed(draft, policy))
+    if policy.enforces:
+        stages.append(enforce(draft, policy))
+    stagger = stagger_of(draft, policy)
+    response = respond(draft, policy, stagger.lift if stagger is not None else None)
+    stages.append(response)
+    opened: Sequence[int] = ()
+    if policy.power_sharing.is_on:
+        shared = share_power(draft, policy, {action.job for action in response.actions}, stagger)
+        stages.append(shared)
+        opened = shared.opened
+    elif stagger is not None:
+        response.actions += stagger.raise_soft()
+    return _Relieved(stages, response, stagger, opened)
 
-    Also the jobs where that has just failed, and when to ask them again.
+
+def _fill(draft: Snapshot, policy: Policy, relieved: _Relieved) -> _Filled:
+    """Shift, bring back, admit, resize, scale: in this order.
+
+    Who is better off in a cloud goes there before our own halls are filled, who would come too late in them
+    after it.
     """
-    actions: list[Action] = []
-    refused: dict[str, float] = {}
-    jobs = draft.jobs
-    asked = [job_id for job_id in (*draft.restless, *draft.changed) if jobs[job_id].asked]
-    for job_id in sorted(set(asked)) if asked else ():
-        job = draft.job(job_id)
-        if job.state is not JobState.RUNNING:
-            continue
-        # A running job has been so since it started, or since it could not be made to leave.
-        again_at = job.since + policy.thresholds.settle
-        if job.since != job.started_at and draft.at < again_at:
-            refused[job_id] = again_at
-            continue
-        place = None
-        if job.asked.startswith(MIGRATE):
-            to = job.asked.removeprefix(f"{MIGRATE} to ") if job.asked != MIGRATE else "any"
-            choice = choose_elsewhere(draft, policy, job, Rung(kind=RungKind.MIGRATE, to=to))
-            if choice is None:  # it runs on where it is until another site takes it
-                refused[job_id] = draft.at + policy.thresholds.settle
-                continue
-            place = choice.place
-        pausing = place is not None or (job.asked == "pause" and job.request.checkpoints)
-        kind = ActionKind.PAUSE if pausing else ActionKind.STOP
-        action = next_action(job, kind, because=f"asked to {job.asked}", returns_to=place)
-        draft.issue(action)
-        actions.append(action)
-    return actions, refused
-
-
-def ask_again(draft: Snapshot, policy: Policy) -> tuple[list[Action], list[float]]:
-    """Repeat actions that nobody answered in time; the same id, so doing it twice does it once.
-
-    An attempt that does not answer is stopped in the end, and asked to until it says that it has ended; the
-    job goes on from its checkpoint.
-    """
-    actions, deadlines = [], []
-    for flight in draft.flights.values():
-        if flight.action.node:
-            deadline = flight.issued_at + answer_seconds(draft, flight.action, policy)
-            if draft.at < deadline:
-                deadlines.append(deadline)
-            else:
-                actions.append(flight.action)
-            continue
-        job = draft.job(flight.action.job)
-        if draft.agent_of(job) is not None:
-            continue  # its agent fetches what it has not answered, and asks again itself
-        # A stop that failed has just been answered: give it as long before the next.
-        deadline = max(flight.issued_at, job.since) + policy.thresholds.acknowledge_within
-        stopping = flight.action.kind is ActionKind.STOP
-        if job.state is JobState.STOPPING and not stopping:
-            continue  # overtaken: it must not be done after the stop
-        if draft.at < deadline:
-            deadlines.append(deadline)
-        elif stopping or flight.tries < _MOST_TRIES:
-            actions.append(flight.action)
-        else:
-            because = f"{flight.action.kind} was not answered {flight.tries} times"
-            stop = next_action(job, ActionKind.STOP, because=because, lost=True)
-            draft.issue(stop)
-            actions.append(stop)
-    return actions, deadlines
+    stages: list[_Stage] = []
+    shift, burst = None, list[Action]()
+    if policy.shifting.is_on:
+        shifted = shift_hours(draft, policy)
+        stages.append(shifted)
+        shift = shifted.shift
+    recalled = recall(draft, policy, relieved.stagger)
+    stages.append(recalled)
+    if draft.plant.clouds:
+        cheaper = burst_cheaper(draft, policy)
+        stages.append(cheaper)
+        burst += cheaper.actions
+    admission = admit(draft, policy, {*relieved.opened, *recalled.opened}, shift, relieved.stagger)
+    stages.append(admission)
+    if draft.plant.clouds:
+        late = burst_late(draft, policy)
+        stages.append(late)
+        burst += late.actions
+        gone = {action.job for action in late.actions}  # what was said of their waiting is void
+        admission.verdicts = [verdict for verdict in admission.verdicts if verdict.job not in gone]
+        admission.stuck = [job_id for job_id in admission.stuck if job_id not in gone]
+    reservations = [*admission.reservations]
+    if policy.resizing is not None and draft.elastic:
+        resized = resize(draft, policy, {reservation.job for reservation in reservations}, shift)
+        stages.append(resized)
+        reservations += resized.reservations
+    if policy.bounds_queues and draft.newcomers:
+        bound_queues(draft, policy, admission, burst)
+    if policy.scaling is not None:
+        told = (*recalled.verdicts, *admission.verdicts)
+        stages.append(scale(draft, policy, (*recalled.actions, *admission.actions), told, shift))
+    return _Filled(stages, recalled, admission, reservations)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wattline.policy.decision import ask_again
+from wattline.policy.asked import ask_again
 from wattline.policy.naming import next_action
 from wattline.spec.policy import Policy
 from wattline.state import Action, ActionKind, Decision, Job, JobState, Place, Queue, Snapshot, Verdict
