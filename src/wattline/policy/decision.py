@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from wattline.policy.admitting.admission import Admission, admit
+from wattline.policy.admitting.admission import admit
 from wattline.policy.admitting.enforcing import enforce
 from wattline.policy.admitting.recall import Recall, recall
+from wattline.policy.admitting.trying import Admission
 from wattline.policy.asked import ask_again, heed
 from wattline.policy.explaining.saturation import bound_queues
 from wattline.policy.giving_way.attention import next_unread_at

@@ -17,52 +17,29 @@ from wattline.policy.admitting.securing import (
     reserve_for_overtaken,
     sort_out,
 )
+from wattline.policy.admitting.trying import Admission, try_one
 from wattline.policy.headroom.loosening import Loosened
-from wattline.policy.naming import next_action
-from wattline.policy.permitting.modes import AUTO, with_mode
-from wattline.policy.permitting.permission import allowed_models, allowed_regions
-from wattline.policy.permitting.reaching import judge_reach
 from wattline.policy.permitting.readiness import when_ready
-from wattline.policy.placing.homing import home_of
-from wattline.policy.placing.judging import changed, dominant, judge_request
-from wattline.policy.placing.placement import Choice
-from wattline.policy.scaling.widths import begin_narrower, judge_patience
-from wattline.policy.shifting.shifting import Shift, is_held_back
+from wattline.policy.shifting.shifting import Shift
 from wattline.policy.turns.fairness import Fairness
 from wattline.policy.turns.reserving import lost_at
 from wattline.policy.turns.turns import Head, Turns
 from wattline.policy.watts.staggering import Stagger
-from wattline.policy.watts.waiting_heads import start_fractions, start_on_cap
+from wattline.policy.watts.waiting_heads import start_fractions
 from wattline.spec.policy import Policy
 from wattline.state import (
     Action,
-    ActionKind,
     Job,
-    JobRequest,
     JobState,
     Line,
-    Outcome,
     Queue,
     Reservation,
     Snapshot,
-    Verdict,
     waiting_key,
     week_ends_at,
 )
 
 replace = msgspec.structs.replace
-
-
-class Admission(msgspec.Struct):
-    actions: list[Action] = msgspec.field(default_factory=list)
-    verdicts: list[Verdict] = msgspec.field(default_factory=list)
-    stuck: list[str] = msgspec.field(default_factory=list)
-    unsure: list[str] = msgspec.field(default_factory=list)
-    looks: list[float] = msgspec.field(default_factory=list)
-    reservations: list[Reservation] = msgspec.field(default_factory=list)
-    given_up: list[str] = msgspec.field(default_factory=list)
-    shift: Shift | None = None  # who is held back for better hours; None: nobody
-    stagger: Stagger | None = None  # who begins at once and who later; None: all at once
 
 
 def admit(
@@ -132,7 +109,7 @@ def _go_through(
             continue
         head.pools = loosened.pools(job.request) if head.is_stuck else None
         issued = len(admission.actions)
-        if _admit_one(draft, policy, job, head, admission):
+        if try_one(draft, policy, job, head, admission):
             if _take(loosened, admission.actions[issued:]) and fairness is not None:
                 fairness.take(job.request.project, draft.job(job.id).request.gpus)
             if not turns.put_back(head) and head.is_stuck:
@@ -169,7 +146,7 @@ def _keep_reservation(
     head.pools = loosened.pools(job.request) if head.is_stuck else None
     if head.pools is None or head.pools:
         issued = len(admission.actions)
-        _admit_one(draft, policy, job, head, admission)
+        try_one(draft, policy, job, head, admission)
         _take(loosened, admission.actions[issued:])
     if draft.job(job.id).state is not JobState.WAITING:
         loosened.open(pools_kept(draft, [job.id]))  # it may have found another place than the one kept
@@ -224,127 +201,6 @@ def _loosened(draft: Snapshot, policy: Policy, opened: Collection[int]) -> Loose
     return Loosened(draft, policy, sorted({*pools, *opened}) if opened else pools, fraction)
 
 
-def _admit_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission: Admission) -> bool:
-    """Start a job, or say why not. False when others of its shape need not be tried."""
-    if draft.at < when_ready(job, policy):
-        return True
-    stranded = judge_reach(draft, job) if draft.sites else None
-    if stranded is not None:
-        _tell_waiting(job, (stranded,), admission)
-        return True
-    mode: tuple[Verdict, ...] = ()
-    if job.request.mode == AUTO:
-        job, mode = with_mode(draft, policy, job)
-    project, seconds = job.request.project, job.remainder.max_duration_seconds or 0.0
-    if project in head.broke and seconds >= head.broke[project]:
-        return True
-    bound = _bounds_of(job.request, policy)
-    if bound is not None and bound in head.without:
-        return True
-    held = admission.shift.judge(job) if admission.shift is not None else None
-    if held is not None and is_held_back(job):  # that it would fit was seen before
-        _hold_back(job, held, admission)
-        return True
-    choice, fraction = _judge_at_best(draft, policy, job, head, admission.shift), 1.0
-    if choice.place is None and policy.power_sharing.is_on:
-        choice, fraction = start_on_cap(draft, policy, job, choice, home_of(draft, job), head.pools)
-    if choice.place is None and policy.resizing is not None and job.request.elastic is not None:
-        judge = partial(_judge_at_best, draft, policy, head=head, shift=admission.shift)
-        begun, choice = begin_narrower(job, choice, judge)
-        patience = judge_patience(draft, policy, job, begun) if choice.place is not None else None
-        if patience is not None:
-            _tell_waiting(job, (patience,), admission)
-            return True
-        job = begun
-    verdicts = tuple(
-        [verdict if verdict.job else replace(verdict, job=job.id) for verdict in choice.verdicts]
-    )
-    if choice.place is not None and held is not None:
-        _hold_back(job, held, admission)
-        return True
-    if choice.place is not None and admission.stagger is not None:
-        again = partial(_judge_at_best, draft, policy, job, head, admission.shift)
-        paced = admission.stagger.pace(job, choice, fraction, again)
-        if paced.waits:
-            _tell_waiting(job, paced.verdicts, admission)
-            return True
-        choice, fraction, verdicts = paced.choice, paced.fraction, paced.verdicts
-    if choice.place is not None:
-        action = next_action(job, ActionKind.START, place=choice.place, fraction=fraction, rung=-1)
-        draft.issue(action)
-        admission.actions.append(action)
-        admission.verdicts += (*mode, *verdicts)
-        return True
-    reason = dominant(verdicts)
-    if reason is not None and reason.outcome is Outcome.REFUSE:
-        action = next_action(job, ActionKind.REFUSE, because=_because(reason))
-        admission.actions.append(action)
-        admission.verdicts += verdicts
-        return True
-    if reason is not None and admission.stagger is not None:
-        behind = admission.stagger.judge_behind(job, reason)
-        if behind:
-            _tell_waiting(job, behind, admission)
-            return False
-    if reason is not None:  # otherwise a part was looked at again, and it is as it was
-        if head.pools is None and changed(job, verdicts):  # what was seen of a part tells nothing new
-            admission.verdicts += verdicts
-        if reason.rule.startswith("class."):  # none of its class is better off
-            return False
-        if not _is_about_place(verdicts):  # rules and quotas speak of more than the shape
-            if not reason.rule.startswith("rule."):
-                head.broke[project] = seconds
-            return True
-    if bound is not None:  # another team may use what this one may not
-        head.without.add(bound)
-        return True
-    admission.stuck.append(job.id)
-    return False
-
-
-def _judge_at_best(draft: Snapshot, policy: Policy, job: Job, head: Head, shift: Shift | None) -> Choice:
-    """A place where this hour is best; anywhere, where nobody asks for that or there is none."""
-    best = shift.best_pools(job) if shift is not None else None
-    if best is not None:
-        only = best if head.pools is None else [pool for pool in head.pools if pool in best]
-        choice = judge_request(draft, policy, job.remainder, home_of(draft, job), only) if only else None
-        if choice is not None and choice.place is not None:
-            return choice
-    return judge_request(draft, policy, job.remainder, home_of(draft, job), head.pools)
-
-
-def _tell_waiting(job: Job, verdicts: tuple[Verdict, ...], admission: Admission) -> None:
-    """Say why a job that fits does not begin yet, where that is news."""
-    if changed(job, verdicts):
-        admission.verdicts += verdicts
-
-
-def _hold_back(job: Job, held: Verdict, admission: Admission) -> None:
-    """Let a job that would fit wait for better hours, and look again when the next one begins."""
-    assert admission.shift is not None
-    admission.looks.append(admission.shift.next_hour_at)
-    if changed(job, (held,)):
-        admission.verdicts.append(held)
-
-
-def _bounds_of(
-    request: JobRequest, policy: Policy
-) -> tuple[frozenset[str] | None, tuple[str, ...] | None] | None:
-    """What a job may use, where it is its team that leaves it less than its shape says."""
-    team = policy.teams.get(request.project)
-    if team is None or not (team.gpu or team.regions):
-        return None
-    return allowed_models(request, policy), allowed_regions(request, policy)
-
-
-def _is_about_place(verdicts: tuple[Verdict, ...]) -> bool:
-    """Whether something else than a rule or what is left of a quota keeps a job from starting."""
-    return any(
-        not verdict.allows and not verdict.rule.startswith(("rule.", "quota.", "budget."))
-        for verdict in verdicts
-    )
-
-
 def _look_again(draft: Snapshot, policy: Policy, admission: Admission) -> None:
     """When somebody who waits may be better off though nothing else happens."""
     if policy.teams:  # what they have used counts no more
@@ -353,7 +209,3 @@ def _look_again(draft: Snapshot, policy: Policy, admission: Admission) -> None:
         ready_at = when_ready(draft.jobs[job_id], policy)
         if ready_at > draft.at:
             admission.looks.append(ready_at)
-
-
-def _because(verdict: Verdict) -> str:
-    return f"{verdict.sentence()}; {verdict.change}" if verdict.change else verdict.sentence()

@@ -22,7 +22,7 @@ from wattline.state import Action, ActionKind, Job, JobState, Outcome, Snapshot,
 from wattline.units import format_seconds
 
 if TYPE_CHECKING:
-    from wattline.policy.admitting.admission import Admission
+    from wattline.policy.admitting.trying import Admission
 
 replace = msgspec.structs.replace
 
