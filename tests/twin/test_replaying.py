@@ -64,6 +64,17 @@ def test_a_steady_job_emits_evenly_and_all_of_it_is_recorded(question: Question)
     assert series.hours.sum() == pytest.approx(10.0)
 
 
+def test_feeds_carry_what_is_decided_from_when_it_is_decided(question: Question) -> None:
+    trace = write_trace(question.trace, [row(0, 900, 2), row(1800, 36_000, 8)])  # then nothing for ten hours
+    material = read_material(replace(question, trace=trace, until_seconds=None))
+    outcome = run(setting_of(material, read_rules("fifo")), recorded=True)
+    assert outcome.timeline is not None
+    series, site = outcome.timeline.series(), outcome.report.sites["here"]
+    kwh = (series.feed_watts.sum(axis=1) @ series.hours) / 1000.0
+    assert kwh * site.pue == pytest.approx(site.energy_kwh)
+    assert series.feed_peak_watts.sum(axis=1).max() / 1000.0 == pytest.approx(site.peak_kw)
+
+
 def test_a_pollux_trace_brings_its_measured_rates() -> None:
     trace = shared_data("jobs/pollux-workload-1.csv.gz")
     profiles = shared_data("jobs/pollux-throughput-profiles")

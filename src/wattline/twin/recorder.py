@@ -20,23 +20,25 @@ class Recorder:
         if self._timeline is not None:
             self._timeline.note_count(count, at, value)
 
-    def note_feeds(self, at: float) -> None:
-        """What every feed carries and may carry."""
+    def move(self, now: float, at: float) -> None:
+        """Time goes on from `now` to `at`: all that was decided now is done, so that feeds carry until then what
+        they carry now. What a cell that ends by then shows is sampled before anything changes."""
         if self._timeline is None:
             return
-        for column, feed in enumerate(self._timeline.layout.feeds):
-            carrier = self._truth.carrier(feed.resource)
-            self._timeline.note_watts(column, at, carrier.watts)
-            self._timeline.note_cap(column, carrier.cap_watts)
-
-    def move(self, at: float) -> None:
-        """Time goes on to `at`; what a cell that ends by then shows is sampled first."""
-        if self._timeline is not None and self._timeline.due(at):
+        self._note_feeds(self._timeline, now)
+        if self._timeline.due(at):
             self._timeline.sample(at, self._sample(self._timeline, at))
 
     def finish(self, at: float) -> None:
         if self._timeline is not None:
             self._timeline.finish(at, self._sample(self._timeline, at))
+
+    def _note_feeds(self, timeline: Timeline, at: float) -> None:
+        """What every feed carries and may carry."""
+        for column, feed in enumerate(timeline.layout.feeds):
+            carrier = self._truth.carrier(feed.resource)
+            timeline.note_watts(column, at, carrier.watts)
+            timeline.note_cap(column, carrier.cap_watts)
 
     def _sample(self, timeline: Timeline, at: float) -> Sample:
         layout = timeline.layout

@@ -130,8 +130,6 @@ class TwinWorld:
             self._ended_runs = []
         self._riding, self._pending = [], []
         readings = self._gauges.read(self._now)
-        if self._is_recorded:
-            self._recorder.note_feeds(self._now)
         told.append(Measured(at=self._now, source="twin", readings=tuple(readings), unchanged=self._sites))
         return told
 
@@ -216,7 +214,7 @@ class TwinWorld:
     def _move(self, at: float) -> None:
         at = max(at, self._now)
         if self._is_recorded:
-            self._recorder.move(at)
+            self._recorder.move(self._now, at)
         self._now = at
 
     def _happen(self) -> bool:
