@@ -21,8 +21,8 @@ class Recorder:
             self._timeline.note_count(count, at, value)
 
     def move(self, now: float, at: float) -> None:
-        """Time goes on from `now` to `at`: all that was decided now is done, so that feeds carry until then what
-        they carry now. What a cell that ends by then shows is sampled before anything changes."""
+        """Time goes on from `now` to `at`: all that was decided now is done, so that feeds carry until then
+        what they carry now. What a cell that ends by then shows is sampled before anything changes."""
         if self._timeline is None:
             return
         self._note_feeds(self._timeline, now)

@@ -31,10 +31,11 @@ from wattline.twin.report import Report
 from wattline.twin.reporting import report_of
 from wattline.twin.sleeping import OutlookingSleepingWorld, SleepingWorld
 from wattline.twin.spot_prices import Prices
+from wattline.twin.spreading import Rates
 from wattline.twin.timeline import Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
-from wattline.twin.world import USUAL_OVERHEADS, Overheads, Rates, TwinWorld
+from wattline.twin.world import USUAL_OVERHEADS, Overheads, TwinWorld
 
 # 2024-01-01T00:00Z: series of that year line up with a trace's own days.
 BEGINS_AT = 1_704_067_200.0

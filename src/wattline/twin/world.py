@@ -7,13 +7,11 @@ known to fit nowhere. All else is told at once.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from wattline.physics.synchronise import predict_sync_speed
 from wattline.state import (
     BEGINNINGS,
     Acknowledged,
@@ -30,19 +28,20 @@ from wattline.state import (
     Noticed,
     Plant,
     RunSubmitted,
-    Usage,
 )
 from wattline.state.market import egress_usd, leaving_usd
+from wattline.twin.agenda import Agenda
 from wattline.twin.attempts import Attempt, Progress
+from wattline.twin.billing import Billing
 from wattline.twin.recorder import Recorder
 from wattline.twin.renting import Renting
+from wattline.twin.spreading import Rates, spread_speed
 from wattline.twin.swings import SwingMeter
 from wattline.twin.tally import Tally
 from wattline.twin.timeline import Count, Timeline
 from wattline.twin.transfers import Transfers
 from wattline.twin.truth import Incident, IncidentKind, Truth
 from wattline.twin.workload import Arrival
-from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 
 class Gauges(Protocol):
@@ -51,12 +50,6 @@ class Gauges(Protocol):
     def read(self, at: float) -> list[tuple[str, str, float | None]]: ...
 
     def next_look_at(self, at: float) -> float: ...
-
-
-class Rates(Protocol):
-    """Where it is measured how fast an application trains on the GPUs it was given."""
-
-    def rate(self, application: str, batch_size: int, placement: tuple[int, ...]) -> float: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +96,7 @@ class TwinWorld:
         self._progress: dict[str, Progress] = {}
         self._attempts: dict[str, Attempt] = {}
         self._elastic_running = 0
-        self._agenda: list[tuple[float, int, str]] = []
-        self._entries = 0
+        self._agenda = Agenda(self._attempts)
         self._transfers = Transfers(plant.links, truth.link_fraction)
         self._arriving: dict[str, tuple[Attempt, float]] = {}  # attempts whose checkpoint is on its way
         self._recorder = Recorder(timeline, truth)
@@ -114,7 +106,7 @@ class TwinWorld:
         self._gpus_up = sum(spot.node.gpus for spot in plant.spots)
         self.woken = True
         self._recorder.note(Count.GPUS_UP, begins_at, self._gpus_up)
-        self._rents = rents
+        self._rents, self._billing = rents, Billing(plant, rents, self.tally)
         if rents is not None:
             self._pending += rents.happen(begins_at)[0]
 
@@ -192,22 +184,15 @@ class TwinWorld:
         return bool(self._pending or self._riding)
 
     def _next_at(self) -> float:
-        agenda, attempts = self._agenda, self._attempts
-        while agenda:
-            planned_at, entry, job = agenda[0]
-            attempt = attempts.get(job)
-            if attempt is not None and attempt.planned == entry:
-                break
-            heapq.heappop(agenda)
-        next_at = planned_at if agenda else math.inf
+        next_at = self._agenda.next_at()
         arrival = self._next_arrival
         if arrival is not None and arrival.at < next_at:
             next_at = arrival.at
-        if attempts or arrival is not None or self.tally.waiting:
+        if self._attempts or arrival is not None or self.tally.waiting:
             next_at = min(next_at, self.truth.next_change_at())
             if self._rents is not None:
                 next_at = min(next_at, self._rents.next_at())
-        if attempts:
+        if self._attempts:
             next_at = min(next_at, self._gauges.next_look_at(self._now))
         return min(next_at, self._transfers.next_end_at()) if self._arriving else next_at
 
@@ -225,12 +210,8 @@ class TwinWorld:
             heard = self._incur(incident) or heard
         if self._rents is not None:
             self._hear_clouds(self._rents)
-        agenda, attempts = self._agenda, self._attempts
-        while agenda and agenda[0][0] <= now:
-            _, entry, job = heapq.heappop(agenda)
-            ending = attempts.get(job)
-            if ending is not None and ending.planned == entry:
-                self._finish(ending)
+        for attempt in self._agenda.due(now):
+            self._finish(attempt)
         for job in self._transfers.arrived(now) if self._arriving else ():
             attempt, restart_seconds = self._arriving.pop(job)
             self._start(attempt, restart_seconds)
@@ -315,7 +296,7 @@ class TwinWorld:
             nodes=nodes,
             site=action.place.site,
             gpus=action.place.gpus,
-            spread_speed=self._spread_speed(progress.arrival, nodes),
+            spread_speed=spread_speed(plant, self._rates, progress.arrival, nodes),
             started_at=self._now,
             at=self._now,
             working_at=self._now,
@@ -386,7 +367,7 @@ class TwinWorld:
             self._leave(attempt, Ending.PAUSED, "")
             return
         attempt.saving, attempt.saving_since = True, self._now
-        self._plan(self._now + self._overheads.save, attempt)
+        self._agenda.plan(self._now + self._overheads.save, attempt)
 
     def _finish(self, attempt: Attempt) -> None:
         """Its work is done, or its checkpoint saved."""
@@ -441,7 +422,7 @@ class TwinWorld:
                 attempt=attempt.number,
                 ending=ending,
                 say=say,
-                usage=self._usage(attempt, joules),
+                usage=self._billing.charge(attempt, joules, now),
             )
         )
         if ending is Ending.SUCCEEDED:
@@ -513,12 +494,7 @@ class TwinWorld:
         attempt.planned = 0
         ends_at = attempt.ends_at()
         if ends_at < math.inf:
-            self._plan(ends_at, attempt)
-
-    def _plan(self, at: float, attempt: Attempt) -> None:
-        self._entries += 1
-        attempt.planned = self._entries
-        heapq.heappush(self._agenda, (at, self._entries, attempt.job))
+            self._agenda.plan(ends_at, attempt)
 
     def _tell_saved(self, attempt: Attempt) -> None:
         progress = attempt.progress
@@ -536,41 +512,6 @@ class TwinWorld:
             )
         )
 
-    def _spread_speed(self, arrival: Arrival, nodes: tuple[tuple[int, int], ...]) -> float:
-        if self._rates is not None and arrival.application and arrival.batch_size is not None:
-            placement = tuple([gpus for _, gpus in nodes])
-            rate = self._rates.rate(arrival.application, arrival.batch_size, placement)
-            return rate * arrival.work_seconds
-        request = arrival.request
-        width = 1.0 if request.elastic is None else request.speed_at(sum([gpus for _, gpus in nodes]))
-        if len(nodes) == 1:
-            return width
-        racks = [self._plant.spots[node].rack for node, _ in nodes]
-        apart = predict_sync_speed(len(nodes), {rack.switch for rack in racks}, {rack.row for rack in racks})
-        return width * apart
-
-    def _usage(self, attempt: Attempt, joules: float) -> Usage:
-        """Priced at the site's constants, as quotas are written; the energy account has the hours."""
-        site = self._plant.sites[attempt.site]
-        device_usd = self._device_usd(attempt)
-        self.tally.device_usd += device_usd
-        self.tally.egress_usd += attempt.egress_usd
-        kwh = joules * site.pue / JOULES_PER_KWH
-        return Usage(
-            attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR,
-            device_usd + attempt.egress_usd + kwh * site.usd_per_kwh,
-            kwh,
-            kwh * site.grams_co2_per_kwh / 1000.0,
-        )
-
-    def _device_usd(self, attempt: Attempt) -> float:
-        """What its GPUs cost by the hour since it holds them."""
-        if self._rents is not None and attempt.site in self._plant.clouds:
-            return self._rents.usd(attempt.site, attempt.gpus, attempt.started_at, self._now)
-        device = self._plant.spots[attempt.nodes[0][0]].node.device
-        gpu_hours = attempt.gpus * (self._now - attempt.started_at) / SECONDS_PER_HOUR
-        return gpu_hours * (device.usd_per_hour if device else 0.0)
-
     def worst_ramps(self) -> dict[str, float]:
         """By name of each supply that has a ramp, the most watts that were added within a minute."""
         resources = self._plant.resources
@@ -581,7 +522,6 @@ class TwinWorld:
         self.truth.advance(self._now)
         for attempt in list(self._attempts.values()):
             self._count(attempt)
-            self.tally.device_usd += self._device_usd(attempt)
-            self.tally.egress_usd += attempt.egress_usd
+            self._billing.charge(attempt, 0.0, self._now)
         self.tally.move(self._now)
         self._recorder.finish(self._now)
