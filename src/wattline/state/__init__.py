@@ -2,7 +2,7 @@
 
 from wattline.state.account import Account, usage_of, week_ends_at
 from wattline.state.action import BEGINNINGS, Action, ActionKind, Decision, Place, Reservation
-from wattline.state.claim import Claim, claim_of, peak_watts_at, peak_watts_on
+from wattline.state.claim import Claim, claim_of, gpu_peak_watts, peak_watts_at, peak_watts_on
 from wattline.state.dump import SnapshotUnusableError, dump_state, load_state
 from wattline.state.ending import Ending, Usage
 from wattline.state.event import (
@@ -149,6 +149,7 @@ __all__ = [
     "compared_hours",
     "dump_state",
     "elastic_request",
+    "gpu_peak_watts",
     "is_reached",
     "job_id",
     "load_state",

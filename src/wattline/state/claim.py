@@ -9,7 +9,7 @@ import math
 
 import msgspec
 
-from wattline.facility import TrafficClass
+from wattline.facility import Device, TrafficClass
 from wattline.state.action import Place
 from wattline.state.plant import Plant, Taking
 from wattline.state.request import JobRequest
@@ -29,10 +29,13 @@ def peak_watts_on(request: JobRequest, plant: Plant, node: int, gpus: int, power
     device = plant.spots[node].node.device
     if device is None or gpus == 0:
         return (request.peak_watts or 0.0) if request.gpus == 0 else 0.0
+    return gpus * gpu_peak_watts(device, request.each_watts, power_fraction)
+
+
+def gpu_peak_watts(device: Device, each_watts: float, power_fraction: float) -> float:
+    """The most one GPU draws that is asked to draw no more than so much, idle draw included."""
     limit = max(device.least_limit_watts, power_fraction * device.limit_watts)
-    if request.peak_watts is not None:
-        limit = min(limit, request.peak_watts / request.gpus)
-    return gpus * max(limit, device.idle_watts)
+    return max(min(limit, each_watts), device.idle_watts)
 
 
 def peak_watts_at(request: JobRequest, place: Place, plant: Plant, power_fraction: float) -> float:

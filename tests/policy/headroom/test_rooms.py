@@ -21,7 +21,7 @@ def most_of(hall: Hall, snapshot: Snapshot, request: JobRequest) -> dict[int, in
     )
     found = {}
     for pool, biggest in enumerate(snapshot.plant.biggest_of_pool):
-        room = rooms.room(snapshot, headroom, request, pool)
+        room = rooms.room(snapshot, headroom, request.each_watts, pool)
         single = max((gpus for gpus in range(1, biggest + 1) if room.fits(gpus)), default=0)
         found[pool] = max(single, room.spread())
     return found
@@ -84,11 +84,11 @@ def test_a_room_reaches_whatever_it_spreads_over_in_whichever_order_it_is_asked(
             Rooms.of(snapshot, hall.policy.thresholds),
             headroom_of(snapshot, hall.policy.thresholds),
         )
-        room = rooms.room(snapshot, headroom, request, 0)
+        room = rooms.room(snapshot, headroom, request.each_watts, 0)
         asked = chance.sample(range(1, 80), 20)
         reached = [room.reaches(gpus) for gpus in asked]
         hall.state.derived.clear()
-        fresh = Rooms.of(snapshot, hall.policy.thresholds).room(snapshot, headroom, request, 0)
+        fresh = Rooms.of(snapshot, hall.policy.thresholds).room(snapshot, headroom, request.each_watts, 0)
         assert reached == [fresh.spread() >= gpus for gpus in asked], seed
 
 

@@ -132,7 +132,7 @@ def test_racks_and_loops_that_are_passed_over_would_not_have_been_taken(seed: in
     headroom, rooms = headroom_of(snapshot, thresholds), Rooms.of(snapshot, thresholds)
     for gpus in (9, 12, 20):
         request = a_job("n/train", gpus=gpus, peak_watts=gpus * 50.0 * chance.randrange(3, 9))
-        room = rooms.room(snapshot, headroom, request, 0)
+        room = rooms.room(snapshot, headroom, request.each_watts, 0)
         spread = Spread(snapshot=snapshot, thresholds=thresholds, request=request, headroom=headroom)
         plainly = laid_out_plainly(spread)
         assert bool(plainly) == room.spreads(gpus)

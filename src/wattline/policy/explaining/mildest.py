@@ -31,7 +31,7 @@ def mildest_cap(snapshot: Snapshot, policy: Policy, request: JobRequest) -> Cap 
     best, pools = LOWEST_CAP, list[int]()
     for _, pool in pools_for(snapshot.plant, policy, request, capping_sites(snapshot.plant)):
         asked = _Asked(snapshot, request, pool)
-        room = rooms.room(snapshot, headroom, request, pool)
+        room = rooms.room(snapshot, headroom, request.each_watts, pool)
 
         def fits(hundredths: int, asked: _Asked = asked, room: Room = room) -> bool:
             watts = asked.watts(hundredths)

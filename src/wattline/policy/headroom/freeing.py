@@ -107,7 +107,7 @@ class Freed:
         return known
 
     def pool(self, request: JobRequest, number: int) -> _Pool:
-        each_watts = self.rooms.added_watts(request)[number]
+        each_watts = self.rooms.added_watts(request.each_watts)[number]
         known = self._pools.get((number, each_watts))
         if known is None:
             known = self._pools[number, each_watts] = _Pool(self, request, number, each_watts)
@@ -260,7 +260,7 @@ class _Pool:
     def _room(self) -> Room:
         """As things are before anybody ends, whatever was tried meanwhile."""
         freed = self._freed
-        return freed.rooms.room(freed.snapshot, freed.headroom, self._request, self.number)
+        return freed.rooms.room(freed.snapshot, freed.headroom, self._request.each_watts, self.number)
 
     def _note(self) -> None:
         """Count anew where somebody ended since the last look, and all at the first."""

@@ -69,16 +69,17 @@ class Loosened:
                 return True
             if watts >= bounds.least_failing:
                 return False
-        request = self._draft.jobs[line.order[3]].request
-        if most_gpus is None and self._carry_gpus(request) < kind[0]:
+        if most_gpus is None and self._carry_gpus(watts) < kind[0]:
             return False
-        return self.may_fit(request)
+        return self._may_fit(self._draft.jobs[line.order[3]].request, kind, watts)
 
     def may_fit(self, request: JobRequest) -> bool:
         """Whether any pool that was loosened may carry a job by now; none does for most, most of the time."""
+        return self._may_fit(request, request.kind, request.each_watts)
+
+    def _may_fit(self, request: JobRequest, kind: Kind, watts: float) -> bool:
         if not self._pools:
             return False
-        kind, watts = request.kind, request.each_watts
         bounds = self._bounds.get(kind)
         if bounds is None:
             bounds = self._bounds[kind] = _Bounds()
@@ -100,9 +101,10 @@ class Loosened:
 
     def pools(self, request: JobRequest) -> list[int]:
         """Those of which it is not known that they do not carry it; none where it fits in none."""
-        if not self.may_fit(request):
+        kind, watts = request.kind, request.each_watts
+        if not self._may_fit(request, kind, watts):
             return []
-        failing, watts = self._bounds[request.kind].failing, request.each_watts
+        failing = self._bounds[kind].failing
         return [pool for pool in self._pools if not watts >= failing.get(pool, _NONE)]
 
     def open(self, pools: Sequence[int]) -> None:
@@ -132,21 +134,23 @@ class Loosened:
             return False
         if self._draft.free_in(pool) < request.gpus:  # neither on one node nor on several
             return False
-        each_watts = self._rooms.added_watts(request, self._power_fraction)[pool]
-        if self._shared(pool) < each_watts * (request.gpus - ROUNDING):
+        each_watts, fraction = request.each_watts, self._power_fraction
+        if self._shared(pool) < self._rooms.added_watts(each_watts, fraction)[pool] * (
+            request.gpus - ROUNDING
+        ):
             return False
-        room = self._rooms.room(self._draft, self._headroom, request, pool, self._power_fraction)
+        room = self._rooms.room(self._draft, self._headroom, each_watts, pool, fraction)
         return room.fits(request.gpus) or (request.may_spread and room.may_spread(request.gpus))
 
-    def _carry_gpus(self, request: JobRequest) -> float:
-        """How many GPUs of a job are carried by what carries all of a pool, in that which carries most."""
-        most, added, shared = 0.0, self._rooms.added_watts(request, self._power_fraction), self._shared
+    def _carry_gpus(self, watts: float) -> float:
+        """How many such GPUs are carried by what carries all of a pool, in that which carries most."""
+        most, added, shared = 0.0, self._rooms.added_watts(watts, self._power_fraction), self._shared
         for pool in self._pools:
             each_watts = added[pool]
             carried = shared(pool) / each_watts + 2.0 * ROUNDING if each_watts > 0.0 else math.inf
             if carried > most:
                 most = carried
-        self._most_gpus[request.each_watts] = most
+        self._most_gpus[watts] = most
         return most
 
     def _shared(self, pool: int) -> float:

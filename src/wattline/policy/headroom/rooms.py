@@ -12,7 +12,7 @@ from functools import lru_cache
 from wattline.policy.headroom.leeway import ROUNDING, Leeway
 from wattline.policy.headroom.power import Headroom
 from wattline.spec.policy import Thresholds
-from wattline.state import JobRequest, Plant, Snapshot, Stamp, peak_watts_on
+from wattline.state import Plant, Snapshot, Stamp, gpu_peak_watts
 
 _MOST_KEPT = 10_000
 ANY = 1 << 40
@@ -192,20 +192,19 @@ def gpus_of(watts: float, each_watts: float) -> int:
 
 
 class AddedWatts(dict[int, float]):
-    """What one GPU of a limit adds to what idles, by pool; worked out when it is asked for."""
+    """What one GPU of so many watts at most adds to what idles, by pool; worked out when it is asked for."""
 
-    __slots__ = ("_plant", "_power_fraction", "_request")
+    __slots__ = ("_each_watts", "_plant", "_power_fraction")
 
-    def __init__(self, plant: Plant, request: JobRequest, power_fraction: float) -> None:
-        self._plant, self._request, self._power_fraction = plant, request, power_fraction
+    def __init__(self, plant: Plant, each_watts: float, power_fraction: float) -> None:
+        self._plant, self._each_watts, self._power_fraction = plant, each_watts, power_fraction
 
     def __missing__(self, pool: int) -> float:
-        plant, request, added = self._plant, self._request, 0.0
-        if request.gpus:
-            node = plant.bays[plant.bays_of_pool[pool][0]].first
-            device = plant.spots[node].node.device
-            idle_watts = device.idle_watts if device else 0.0
-            added = max(0.0, peak_watts_on(request, plant, node, 1, self._power_fraction) - idle_watts)
+        plant, added = self._plant, 0.0
+        device = plant.spots[plant.bays[plant.bays_of_pool[pool][0]].first].node.device
+        if device is not None:
+            peak_watts = gpu_peak_watts(device, self._each_watts, self._power_fraction)
+            added = max(0.0, peak_watts - device.idle_watts)
         self[pool] = added
         return added
 
@@ -236,30 +235,30 @@ class Rooms:
         self,
         snapshot: Snapshot,
         headroom: Headroom,
-        request: JobRequest,
+        each_watts: float,
         pool: int,
         power_fraction: float = 1.0,
     ) -> Room:
-        """The room of a pool for GPUs of a job, as things are now."""
+        """The room of a pool for GPUs that may draw so many watts each, as things are now."""
         stamp = snapshot.stamp(self._plant.site_of_pool[pool], self.thresholds.reading_max_age)
         self._leeways[pool].look(snapshot, headroom, stamp)
-        watts = self.added_watts(request, power_fraction)[pool]
+        watts = self.added_watts(each_watts, power_fraction)[pool]
         known = self._known[pool].get(watts)
         return self._add(pool, watts) if known is None else known
 
-    def added_watts(self, request: JobRequest, power_fraction: float = 1.0) -> AddedWatts:
-        """What one GPU of a job adds to what idles, by pool."""
-        key = (request.each_watts, power_fraction)
+    def added_watts(self, each_watts: float, power_fraction: float = 1.0) -> AddedWatts:
+        """What one GPU that may draw so many watts adds to what idles, by pool."""
+        key = (each_watts, power_fraction)
         known = self._added.get(key)
         if known is None:
             if len(self._added) >= _MOST_KEPT // len(self._known) + _FEW:
                 self._added.clear()
-            known = self._added[key] = AddedWatts(self._plant, request, power_fraction)
+            known = self._added[key] = AddedWatts(self._plant, each_watts, power_fraction)
         return known
 
-    def full(self, request: JobRequest, power_fraction: float) -> Full:
+    def full(self, each_watts: float, power_fraction: float) -> Full:
         """Pools that were found full for such GPUs: a large facility is mostly full of them."""
-        key = (request.each_watts, power_fraction)
+        key = (each_watts, power_fraction)
         known = self._full.get(key)
         if known is None:
             if len(self._full) >= _MOST_KEPT:

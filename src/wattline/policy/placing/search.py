@@ -42,6 +42,7 @@ class Search:
         "_changes",
         "_closest_distance",
         "_coolness",
+        "_each_watts",
         "_full",
         "_headroom",
         "_is_team",
@@ -71,7 +72,8 @@ class Search:
         self._is_team = request.project in policy.teams
         self._headroom: Headroom = headroom_of(snapshot, policy.thresholds)
         self._rooms = Rooms.of(snapshot, policy.thresholds)
-        self._full = self._rooms.full(request, power_fraction)
+        self._each_watts = request.each_watts
+        self._full = self._rooms.full(self._each_watts, power_fraction)
         self._changes = snapshot.site_changes(policy.thresholds.reading_max_age)
         self._coolness = Coolness(snapshot, request, policy.thresholds)
         self.best: Nodes = ()
@@ -100,7 +102,7 @@ class Search:
             self._full[pool] = (changes, self._request.gpus)
 
     def room(self, pool: int) -> Room:
-        return self._rooms.room(self._snapshot, self._headroom, self._request, pool, self._power_fraction)
+        return self._rooms.room(self._snapshot, self._headroom, self._each_watts, pool, self._power_fraction)
 
     def weigh_single(self, pool: int, cost: float, room: Room) -> int:
         """Weigh places on one node, tightest fit first; how many were found to fit."""
