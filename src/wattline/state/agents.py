@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from wattline.state import event as events
-from wattline.state.folding import current
+from wattline.state.attempts import current
 from wattline.state.job import ENDED, HOLDING, JobState
 from wattline.state.measuring import put_standing
 from wattline.state.settling import settle_action

@@ -6,7 +6,7 @@ import msgspec
 
 from wattline.state.account import NOTHING
 from wattline.state.action import BEGINNINGS, Action, ActionKind
-from wattline.state.folding import end_job
+from wattline.state.attempts import end_job
 from wattline.state.job import MIGRATE, Flight, Job, JobState, seconds_left
 from wattline.state.market import promise_at
 from wattline.state.tables import Tables

@@ -10,6 +10,7 @@ from wattline.errors import RefusedError
 from wattline.facility import Facility
 from wattline.state.action import Decision
 from wattline.state.agents import AGENT_FOLDS
+from wattline.state.attempts import ATTEMPT_FOLDS
 from wattline.state.event import Event
 from wattline.state.folding import FOLDS
 from wattline.state.job import JobState
@@ -18,7 +19,7 @@ from wattline.state.settling import settle_action
 from wattline.state.tables import Tables
 from wattline.state.verdict import Verdict
 
-_FOLDS = {**FOLDS, **AGENT_FOLDS}
+EVENT_FOLDS = {**FOLDS, **ATTEMPT_FOLDS, **AGENT_FOLDS}
 
 
 class State(Tables):
@@ -55,7 +56,7 @@ class State(Tables):
             self.has_news = True
             if event.at > self.at:
                 self.at = event.at
-            _FOLDS[type(event)](self, event)
+            EVENT_FOLDS[type(event)](self, event)
         self.version += 1
 
     def settle(self, decision: Decision) -> None:
