@@ -31,7 +31,14 @@ def test_both_policies_stand_side_by_side_with_their_ratio(scenario: Path, wattl
     assert "small on lab\na feed is halved while two racks work\n" in done.out
     header = next(line for line in done.out.splitlines() if "power-blind" in line)
     assert header.split() == ["default", "power-blind"]
-    for figure in ("useful GPU-hours", "breakers tripped", "nodes shut down", "caps violated", "carbon"):
+    for figure in (
+        "useful GPU-hours",
+        "breakers tripped",
+        "nodes shut down",
+        "caps violated",
+        "slowed by heat",
+        "carbon",
+    ):
         assert figure in done.out
     assert "useful GPU-hours, default for each of power-blind: " in done.out
     assert "emulated" in done.out

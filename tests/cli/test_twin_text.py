@@ -26,7 +26,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_report_fits_eighty_columns_with_units(capsys: Capture) -> None:
-    large = {"cost_usd": 98_765_432.0, "useful_gpu_hours": 123_456_789.0, "throttle_gpu_seconds": 1e9}
+    large = {"cost_usd": 98_765_432.0, "useful_gpu_hours": 123_456_789.0, "power_throttle_gpu_seconds": 1e9}
     print_report(a_report(**large))
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
@@ -43,6 +43,17 @@ def test_a_report_fits_eighty_columns_with_units(capsys: Capture) -> None:
         assert said in shown
     assert " ".join(row_of(shown, "64+")) == "64+ GPUs 10 2 h 2 h 2 h"
     assert " ".join(row_of(shown, "lulea")) == "lulea 640 MWh 29,100 USD 12.9 t 541 kW 1.050 1.090 88 %"
+
+
+def test_time_of_many_at_once_is_never_told_as_days_and_slowing_is_told_by_its_cause(capsys: Capture) -> None:
+    over = {f"zurich/r{rack}": 14_400.0 for rack in range(30)}
+    print_report(a_report(cap_violation_seconds=sum(over.values()), cap_violations=over))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "caps violated, added up 120 h" in shown
+    assert "… racks and supplies 30" in shown
+    assert "… the worst of them 4 h" in shown
+    assert "GPU-hours slowed by caps 200" in shown
+    assert "GPU-hours slowed by heat 10" in shown
 
 
 def test_a_report_says_that_it_is_emulated_what_was_refused_and_what_is_not_known(capsys: Capture) -> None:

@@ -132,6 +132,8 @@ def a_report(**changes: Any) -> Report:
         "peak_kw": 1379.9,
         "cap_violation_seconds": 0.0,
         "throttle_gpu_seconds": 756_000.0,
+        "power_throttle_gpu_seconds": 720_000.0,
+        "heat_throttle_gpu_seconds": 36_000.0,
         "shutdowns": 0,
         "preemptions": 14,
         "migrations": 63,

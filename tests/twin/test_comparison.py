@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from twin.recording import a_report
 from wattline.errors import UsageError
+from wattline.observing.weighing import GAINS
 from wattline.twin.comparison import METRICS, Comparison, Standing, compare, t_quantile
 from wattline.twin.report import Report
 
@@ -25,6 +26,7 @@ def test_every_metric_is_told_for_every_policy_in_the_order_given() -> None:
     compared = compare([*runs("fifo", [1, 2]), *runs("easy", [1, 2])])
     assert compared.policies == ("fifo", "easy")
     assert [each.metric for each in compared.metrics] == list(METRICS)
+    assert set(GAINS) <= set(METRICS)  # what `observe` tells of a comparison
     assert all([one.policy for one in each.standings] == ["fifo", "easy"] for each in compared.metrics)
 
 

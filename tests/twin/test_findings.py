@@ -24,8 +24,16 @@ def test_power_names_the_feed_nearest_to_its_cap() -> None:
 
 
 def test_power_is_measured_against_the_cap_of_that_moment() -> None:
-    said = find_power(a_report(cap_violation_seconds=90.0), a_series(watts=512e3, cap_watts=320e3))
-    assert said == "Peak 512 kW of 320 kW usable on ashburn/b; caps violated for 1.5 min"
+    said = find_power(a_report(cap_violations={"ashburn/b": 90.0}), a_series(watts=512e3, cap_watts=320e3))
+    assert said == "Peak 512 kW of 320 kW usable on ashburn/b; ashburn/b over its cap for 1.5 min"
+
+
+def test_the_worst_of_many_over_their_caps_is_named() -> None:
+    over = {"ashburn/r01": 60.0, "ashburn/r02": 7200.0}
+    said = find_power(a_report(cap_violations=over), a_series(watts=512e3))
+    assert said.endswith("; ashburn/r02 and another over their caps, at worst for 2 h")
+    said = find_power(a_report(cap_violations=over | {"ashburn/b": 1.0}), a_series(watts=512e3))
+    assert said.endswith("; ashburn/r02 and 2 others over their caps, at worst for 2 h")
 
 
 def test_heat_says_how_far_it_is_to_throttling() -> None:

@@ -13,6 +13,7 @@ from wattline.cli.command_replay import prepare_pictures, write_pictures
 from wattline.cli.printing import plain, print_json, stdout_console
 from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import UsageError
+from wattline.twin.figures import over_caps, slowed
 from wattline.twin.plots import FOOTER
 from wattline.twin.replaying import read_rules
 from wattline.twin.report import Report
@@ -29,7 +30,6 @@ from wattline.twin.wording import (
     say_ratio,
     say_share,
 )
-from wattline.units import format_seconds
 
 NOBODY = "none"
 _WIDEST_POLICY = 22  # what a label leaves of eighty columns
@@ -120,15 +120,15 @@ def _figures(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, str]]:
     lost = report.lost_gpu_hours
     yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
     yield "lost GPU-hours", say_gpu_hours(lost.total)
-    yield "… to throttling and caps", say_gpu_hours(lost.throttle)
+    yield "… to caps and heat", say_gpu_hours(lost.throttle)
     yield "… to restarts", say_gpu_hours(lost.restart)
     yield "… to preemption", say_gpu_hours(lost.preempt)
     yield "… to pauses", say_gpu_hours(lost.pause)
     yield "GPUs busy while jobs came", say_share(report.utilisation)
-    yield "caps violated for", format_seconds(report.cap_violation_seconds)
+    yield from over_caps(report)
     yield "breakers tripped", say_count(report.trips)
     yield "nodes shut down by heat", say_count(report.shutdowns)
-    yield "GPU time throttled or capped", format_seconds(report.throttle_gpu_seconds)
+    yield from slowed(report)
     yield "peak", say_power(report.peak_kw)
     yield "preemptions", say_count(report.preemptions)
     yield "migrations", say_count(report.migrations)

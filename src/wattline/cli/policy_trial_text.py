@@ -11,8 +11,7 @@ from wattline.cli.printing import columns, plain
 from wattline.control import RuleTrial
 from wattline.plane.moments import clock
 from wattline.spec import Policy
-from wattline.twin.wording import say_count, say_gpu_hours
-from wattline.units import format_seconds
+from wattline.twin.wording import say_added, say_count, say_gpu_hours
 
 _SHOWN = ("started", "refused", "waiting", "capped", "shrunk", "paused", "resumed", "moved", "stopped")
 
@@ -60,7 +59,7 @@ def _show_scenarios(console: Console, played: Sequence[Played]) -> None:
             say_count(report.jobs.submitted),
             *(say_count(counts[deed]) for deed in deeds),
             say_gpu_hours(report.useful_gpu_hours),
-            format_seconds(report.cap_violation_seconds),
+            say_added(report.cap_violation_seconds),
         )
     console.print()
     console.print(table)

@@ -22,12 +22,13 @@ from wattline.twin.comparison import Comparison, compare
 from wattline.twin.lanes import Lap, run_laps
 from wattline.twin.replaying import Question, read_material
 from wattline.twin.report import Report
+from wattline.twin.wording import say_added
 from wattline.units import SECONDS_PER_HOUR, format_seconds
 
 EASY, WATTLINE = "easy", "default"
 _SEEDS = 3
 _MOST_JOBS = 50_000
-_METRICS = ("wait_minutes.mean", "wait_minutes.p95", "energy_kwh", "throttle_gpu_seconds")
+GAINS = ("wait_minutes.mean", "wait_minutes.p95", "energy_kwh", "throttle_gpu_seconds")
 _NEAR = 0.25  # of what was measured: the twin may be believed
 _NEAR_MINUTES = 1.0
 _COLUMNS = "JobID|Submit|ElapsedRaw|AllocTRES|TimelimitRaw|Account|State|AllocCPUS"
@@ -130,7 +131,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _gains(comparison: Comparison) -> Iterable[Gain]:
     contests = {contest.metric: contest for contest in comparison.metrics}
-    for metric in _METRICS:
+    for metric in GAINS:
         standing = contests[metric].standings[1]
         yield Gain(
             metric=metric,
@@ -145,8 +146,9 @@ def _say(wait: Gain, jobs: int, easy: Arm, wattline: Arm) -> str:
     said = _say_wait(wait, jobs)
     if max(easy.over_caps_seconds, wattline.over_caps_seconds) < 1.0:
         return said
-    over = [format_seconds(arm.over_caps_seconds) for arm in (easy, wattline)]
-    return f"{said}; racks would have drawn more than their caps for {over[0]} under EASY, {over[1]} here"
+    over = [say_added(arm.over_caps_seconds) for arm in (easy, wattline)]
+    drawn = f"{over[0]} under EASY, {over[1]} here, added up"
+    return f"{said}; racks would have drawn more than their caps for {drawn}"
 
 
 def _say_wait(wait: Gain, jobs: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from wattline.observing.asking import Asked
 from wattline.observing.report import Arm, Loss, Report, State, Weighed
-from wattline.twin.wording import say_energy, say_gpu_hours, say_minutes, say_share
+from wattline.twin.wording import say_added, say_energy, say_gpu_hours, say_minutes, say_share
 from wattline.units import format_named, format_seconds, format_watts
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
@@ -125,7 +125,7 @@ def _arm(arm: Arm) -> tuple[str, ...]:
         say_minutes(arm.wait_minutes_p95),
         say_energy(arm.energy_kwh),
         say_gpu_hours(arm.throttle_gpu_hours),
-        format_seconds(arm.over_caps_seconds),
+        say_added(arm.over_caps_seconds),
     )
 
 

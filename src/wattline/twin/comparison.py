@@ -38,6 +38,8 @@ METRICS: dict[str, Literal["lower", "higher"]] = {
     "peak_kw": "lower",
     "cap_violation_seconds": "lower",
     "throttle_gpu_seconds": "lower",
+    "power_throttle_gpu_seconds": "lower",
+    "heat_throttle_gpu_seconds": "lower",
     "shutdowns": "lower",
     "preemptions": "lower",
     "migrations": "lower",

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from wattline.twin.report import Minutes, Report, ScalingReport
 from wattline.twin.wording import (
     UNKNOWN,
+    say_added,
     say_count,
     say_energy,
     say_gpu_hours,
+    say_gpu_seconds,
     say_mass,
     say_minutes,
     say_money,
@@ -113,7 +115,7 @@ def _gpus(report: Report) -> Group:
             ("busy while jobs arrived", say_share(report.utilisation)),
             ("useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)),
             ("lost GPU-hours", say_gpu_hours(lost.total)),
-            ("… to throttling", say_gpu_hours(lost.throttle)),
+            ("… to caps and heat", say_gpu_hours(lost.throttle)),
             ("… to restarts", say_gpu_hours(lost.restart)),
             ("… to preemption", say_gpu_hours(lost.preempt)),
             ("… to pauses", say_gpu_hours(lost.pause)),
@@ -140,14 +142,32 @@ def _limits(report: Report) -> Group:
     return Group(
         title="Limits",
         figures=(
-            ("caps violated for", format_seconds(report.cap_violation_seconds)),
-            ("GPU time throttled", format_seconds(report.throttle_gpu_seconds)),
+            *over_caps(report),
+            *slowed(report),
             ("shutdowns", say_count(report.shutdowns)),
             ("preemptions", say_count(report.preemptions)),
             ("migrations", say_count(report.migrations)),
             *_worst_of_feeds(report),
         ),
     )
+
+
+def over_caps(report: Report) -> list[tuple[str, str]]:
+    """Above what they may draw: of all racks and supplies together, of how many, and of the worst one."""
+    over = report.cap_violations.values()
+    return [
+        ("caps violated, added up", say_added(report.cap_violation_seconds)),
+        ("… racks and supplies", say_count(len(over))),
+        ("… the worst of them", format_seconds(max(over, default=0.0))),
+    ]
+
+
+def slowed(report: Report) -> list[tuple[str, str]]:
+    """A cap is often what was decided; heat never is."""
+    return [
+        ("GPU-hours slowed by caps", say_gpu_seconds(report.power_throttle_gpu_seconds)),
+        ("GPU-hours slowed by heat", say_gpu_seconds(report.heat_throttle_gpu_seconds)),
+    ]
 
 
 def _scaling(scaling: ScalingReport) -> Group:

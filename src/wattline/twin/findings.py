@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from wattline.twin.report import Report
@@ -26,9 +28,18 @@ def find_power(report: Report, series: Series) -> str:
     peak, cap = series.feed_peak_watts[row, feed], series.feed_cap_watts[row, feed]
     name = series.layout.feeds[feed].name
     said = f"Peak {format_watts(float(peak))} of {format_watts(float(cap))} usable on {name}"
-    if report.cap_violation_seconds > 0:
-        return f"{said}; caps violated for {format_seconds(report.cap_violation_seconds)}"
+    if report.cap_violations:
+        return f"{said}; {_say_over(report.cap_violations)}"
     return f"{said}; no cap violated"
+
+
+def _say_over(seconds_of: Mapping[str, float]) -> str:
+    worst = max(seconds_of, key=lambda name: seconds_of[name])
+    long, others = format_seconds(seconds_of[worst]), len(seconds_of) - 1
+    if not others:
+        return f"{worst} over its cap for {long}"
+    beside = "another" if others == 1 else f"{say_count(others)} others"
+    return f"{worst} and {beside} over their caps, at worst for {long}"
 
 
 def find_heat(series: Series) -> str:

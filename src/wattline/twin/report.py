@@ -132,8 +132,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     pue: float | None
     tue: float | None
     peak_kw: float
-    cap_violation_seconds: float
-    throttle_gpu_seconds: float
+    cap_violation_seconds: float  # of all racks and supplies, added up
+    throttle_gpu_seconds: float  # of all GPUs, added up
     shutdowns: int
     preemptions: int
     migrations: int
@@ -147,6 +147,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     reclaims: int = 0  # machines of clouds that were taken back
     late: int = 0  # jobs that completed after their deadline
     sizes: dict[str, SizeReport] = {}  # by how many GPUs jobs asked for
+    power_throttle_gpu_seconds: float = 0.0  # of these, slowed by a cap, whoever set it
+    heat_throttle_gpu_seconds: float = 0.0  # of these, slowed by heat
+    cap_violations: dict[str, float] = {}  # a rack or supply → seconds above what it may draw
     slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int
     digest: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wattline.units import format_seconds, format_share, format_watts
+from wattline.units import SECONDS_PER_HOUR, format_seconds, format_share, format_watts
 
 UNKNOWN = "not known"
 
@@ -43,6 +43,18 @@ def say_gpu_hours(hours: float | None) -> str:
     return UNKNOWN if hours is None else _digits(hours)
 
 
+def say_gpu_seconds(seconds: float) -> str:
+    """As GPU-hours: whatever it is called says so."""
+    return _digits(seconds / SECONDS_PER_HOUR)
+
+
+def say_added(seconds: float) -> str:
+    """Time of several at once, added up: in hours at most, as days would be taken for those of a calendar."""
+    if seconds < SECONDS_PER_HOUR:
+        return format_seconds(seconds)
+    return f"{_digits(seconds / SECONDS_PER_HOUR)} h"
+
+
 def say_share(fraction: float | None) -> str:
     return UNKNOWN if fraction is None else format_share(fraction)
 
@@ -77,6 +89,8 @@ _METRICS: dict[str, Callable[[float], str]] = {
     "cost_usd": say_money,
     "carbon_kg": say_mass,
     "peak_kw": say_power,
-    "cap_violation_seconds": format_seconds,
-    "throttle_gpu_seconds": format_seconds,
+    "cap_violation_seconds": say_added,
+    "throttle_gpu_seconds": say_gpu_seconds,
+    "power_throttle_gpu_seconds": say_gpu_seconds,
+    "heat_throttle_gpu_seconds": say_gpu_seconds,
 }
