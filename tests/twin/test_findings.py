@@ -6,9 +6,12 @@ from wattline.twin.report import Minutes
 from wattline.twin.timeline import Count, Sample, Series, Timeline
 
 
-def a_series(*, watts: float = 0.0, cap_watts: float | None = None, celsius: float | None = None) -> Series:
+def a_series(
+    *, watts: float = 0.0, cap_watts: float | None = None, celsius: float | None = None, waiting: int = 0
+) -> Series:
     timeline = Timeline(0.0, a_layout(("ashburn",), racks=2), step_seconds=10.0)
     timeline.note_count(Count.GPUS_BUSY, 0.0, 1000)
+    timeline.note_count(Count.JOBS_WAITING, 0.0, waiting)
     timeline.note_watts(1, 0.0, watts)
     if cap_watts is not None:
         timeline.note_cap(1, cap_watts)
@@ -50,10 +53,19 @@ def test_utilisation_falls_back_to_what_was_recorded() -> None:
 
 
 def test_the_queue_is_told_by_what_half_and_nearly_all_waited() -> None:
-    assert find_queue(a_report()) == "Half of the jobs waited at most 2.2 min, one in twenty over 2.18 h"
+    assert (
+        find_queue(a_report(), a_series())
+        == "Half of the jobs waited at most 2.2 min, one in twenty over 2.18 h"
+    )
     no_wait = Minutes(mean=1.0, p50=0.0, p95=6.0)
-    assert find_queue(a_report(wait_minutes=no_wait)).startswith("Half of the jobs did not wait")
-    assert find_queue(a_report(wait_minutes=Minutes.of_seconds([]))) == "No job was started"
+    assert find_queue(a_report(wait_minutes=no_wait), a_series()).startswith("Half of the jobs did not wait")
+    assert find_queue(a_report(wait_minutes=Minutes.of_seconds([])), a_series()) == "No job was started"
+
+
+def test_a_queue_of_paused_jobs_is_told_although_every_job_began_at_once() -> None:
+    at_once = a_report(wait_minutes=Minutes(mean=0.0, p50=0.0, p95=0.0))
+    said = find_queue(at_once, a_series(waiting=49))
+    assert said == "19 of 20 jobs that began did so at once; at most 49 waited or were paused at a time"
 
 
 def test_carbon_and_cost_are_told_as_far_as_they_are_known() -> None:

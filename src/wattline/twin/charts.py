@@ -142,7 +142,7 @@ def draw_queue(figure: Figure, report: Report, series: Series, theme: Theme) -> 
     panels = figure.subplots(2, 1, sharex=True)
     sides = _sides(series)
     for axes, count, title, colour in (
-        (panels[0], Count.JOBS_WAITING, "waiting", theme.sites[1]),
+        (panels[0], Count.JOBS_WAITING, "waiting or paused", theme.sites[1]),
         (panels[1], Count.JOBS_RUNNING, "running", theme.sites[0]),
     ):
         most, mean = _held(series.most_counts[:, count]), _held(series.counts[:, count])

@@ -11,6 +11,8 @@ from wattline.twin.timeline import Count, Series
 from wattline.twin.wording import say_count, say_mass, say_minutes, say_money, say_share
 from wattline.units import format_celsius, format_seconds, format_watts
 
+_NO_WAIT_MINUTES = 1 / 60
+
 
 def find_utilisation(report: Report, series: Series) -> str:
     gpus = say_count(report.gpus)
@@ -56,11 +58,15 @@ def find_heat(series: Series) -> str:
     return f"{said}: throttled, its limit is {format_celsius(float(limits[place]))}"
 
 
-def find_queue(report: Report) -> str:
+def find_queue(report: Report, series: Series) -> str:
+    """What jobs waited to begin; where they did not, how many stood still at once, as paused jobs do too."""
     wait = report.wait_minutes
     if wait.p50 is None or wait.p95 is None:
         return "No job was started"
-    half = "did not wait" if wait.p50 < 1 / 60 else f"waited at most {say_minutes(wait.p50)}"
+    if wait.p95 < _NO_WAIT_MINUTES:
+        still = say_count(float(series.most_counts[:, Count.JOBS_WAITING].max()))
+        return f"19 of 20 jobs that began did so at once; at most {still} waited or were paused at a time"
+    half = "did not wait" if wait.p50 < _NO_WAIT_MINUTES else f"waited at most {say_minutes(wait.p50)}"
     return f"Half of the jobs {half}, one in twenty over {say_minutes(wait.p95)}"
 
 

@@ -115,8 +115,8 @@ def _plans(report: Report, series: Series) -> list[_Plan]:
     plans.append(
         _Plan(
             name="queue",
-            shows="jobs that wait and jobs that run",
-            finding=find_queue(report),
+            shows="jobs that wait or are paused, and jobs that run",
+            finding=find_queue(report, series),
             height_inches=5.0,
             draw=charts.draw_queue,
         )
