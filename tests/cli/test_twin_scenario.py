@@ -76,8 +76,12 @@ def test_exact_truth_is_asked_for_and_told(scenario: Path, wattline: Wattline) -
 
 def test_pictures_and_a_page_are_written(scenario: Path, tmp_path: Path, wattline: Wattline) -> None:
     plots, page = tmp_path / "plots", tmp_path / "page.html"
-    done = wattline("twin", "scenario", scenario, "--against", "none", "--plots", plots, "--html", page)
+    done = wattline("twin", "scenario", scenario, "--plots", plots, "--html", page)
     assert done.code == 0, done.err
+    told = page.read_text()
+    assert "a feed is halved while two racks work" in told
+    assert "<h2>default beside power-blind</h2>" in told
+    assert "useful GPU-hours, default for each of power-blind: " in told
     assert "power.png" in [path.name for path in plots.iterdir()]
     assert page.read_text().startswith("<!")
     assert str(page) in done.err

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 
-from twin.recording import a_layout, a_report, a_timeline
+from twin.recording import BEGINS_AT, a_layout, a_report, a_timeline
 from wattline.errors import UnavailableError
 from wattline.twin.plots import draw_pictures, write_plots
 from wattline.twin.theme import DARK, LIGHT
-from wattline.twin.timeline import Sample, Timeline
+from wattline.twin.timeline import Mark, Sample, Timeline
 
 ALL = ["utilisation", "power", "heat", "queue", "carbon"]
 SMALL = a_layout(("ashburn",), racks=3)
@@ -71,6 +72,22 @@ def test_a_price_below_zero_is_drawn_too() -> None:
     timeline.sample(30.0, Sample(site_usd=(-5.0,), site_kg=(1.0,)))
     timeline.finish(60.0, Sample(site_usd=(2.0,), site_kg=(2.0,)))
     assert "carbon" in {each.name for each in draw_pictures(a_report(), timeline.series(), LIGHT)}
+
+
+def test_what_happened_is_marked_in_every_picture_also_where_it_does_not_end() -> None:
+    def drawn(*marks: Mark) -> list[bytes]:
+        timeline = Timeline(BEGINS_AT, SMALL, marks=marks)
+        timeline.note_heat(0, 60.0)
+        timeline.finish(BEGINS_AT + 600.0, Sample(site_usd=(1.0,), site_kg=(1.0,)))
+        return [each.png for each in draw_pictures(a_report(), timeline.series(), LIGHT)]
+
+    plain = drawn()
+    five_minutes = drawn(Mark("pumps-stopped", BEGINS_AT + 60.0, BEGINS_AT + 360.0))
+    for_good = drawn(Mark("pumps-stopped", BEGINS_AT + 60.0, math.inf))
+    after_the_end = drawn(Mark("pumps-stopped", BEGINS_AT + 600.0, math.inf))
+    assert len(plain) == len(ALL)
+    assert all(len(set(each)) == 3 for each in zip(plain, five_minutes, for_good, strict=True))
+    assert after_the_end == plain
 
 
 def test_nothing_recorded_is_nothing_to_draw(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from wattline.spec import Condition, Workload, read_facility, read_scenario
 from wattline.twin.replaying import read_rules
 from wattline.twin.report import Report
 from wattline.twin.run import BEGINS_AT, run
-from wattline.twin.scenario import faults_of, read_stage, set_side_by_side, setting_of, shifted
+from wattline.twin.scenario import faults_of, marks_of, read_stage, set_side_by_side, setting_of, shifted
 from wattline.twin.scenario_names import check_names
 from wattline.twin.synthetic import drive, make_jobs
+from wattline.twin.timeline import Mark
 from wattline.twin.workload import arrivals_of
 
 HEAD = "scenario: trial\nsay: what if\nfacility: lab\nlasts: 2h\n"
@@ -132,6 +133,13 @@ def test_a_limit_is_left_of_each_feed_and_of_no_pdu() -> None:
     assert [(fault.supply, fault.rating, fault.lasts) for fault in faults] == [
         ("frankfurt/main", 0.4, 3600.0)
     ]
+
+
+def test_pictures_mark_each_thing_that_happens_once_by_its_name() -> None:
+    marks = list(marks_of(read_stage("pump-trip").scenario))
+    assert marks == [Mark("pumps-stopped", BEGINS_AT + 6600.0, BEGINS_AT + 6900.0)]
+    names = [mark.name for mark in marks_of(read_stage("site-loss").scenario)]
+    assert len(names) == len(set(names)) == 1  # although many feeds and links go with it
 
 
 def test_a_lost_site_has_neither_feeds_nor_links() -> None:

@@ -16,6 +16,7 @@ from wattline.twin.page import write_page
 from wattline.twin.plots import write_plots
 from wattline.twin.replaying import Question, read_material, read_rules, setting_of
 from wattline.twin.run import Outcome, run
+from wattline.twin.scenario import Played
 
 
 def replay_trace(question: Question, *, plots: Path | None, html: Path | None, as_json: bool) -> int:
@@ -64,7 +65,9 @@ def prepare_pictures(plots: Path | None, html: Path | None) -> None:
                 raise UnavailableError(f"{folder}: nothing can be written there")
 
 
-def write_pictures(outcome: Outcome, plots: Path | None, html: Path | None) -> list[Path]:
+def write_pictures(
+    outcome: Outcome, plots: Path | None, html: Path | None, played: Played | None = None
+) -> list[Path]:
     """Pictures, and the page that holds them all, where they are asked for."""
     if outcome.timeline is None:
         return []
@@ -72,6 +75,6 @@ def write_pictures(outcome: Outcome, plots: Path | None, html: Path | None) -> l
     if plots is not None:
         written += write_plots(outcome.report, outcome.timeline, plots)
     if html is not None:
-        write_page(outcome.report, outcome.timeline, html)
+        write_page(outcome.report, outcome.timeline, html, played)
         written.append(html)
     return written

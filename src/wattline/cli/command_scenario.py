@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,23 +12,12 @@ from wattline.cli.command_replay import prepare_pictures, write_pictures
 from wattline.cli.printing import plain, print_json, stdout_console
 from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import UsageError
-from wattline.twin.figures import over_caps, slowed
+from wattline.twin.figures import side_by_side
 from wattline.twin.plots import FOOTER
 from wattline.twin.replaying import read_rules
-from wattline.twin.report import Report
 from wattline.twin.run import Outcome, Setting, run
 from wattline.twin.scenario import Played, read_stage, set_side_by_side, setting_of
-from wattline.twin.wording import (
-    one_line,
-    say_count,
-    say_energy,
-    say_gpu_hours,
-    say_mass,
-    say_money,
-    say_power,
-    say_ratio,
-    say_share,
-)
+from wattline.twin.wording import one_line, say_count, say_ratio
 
 NOBODY = "none"
 _WIDEST_POLICY = 22  # what a label leaves of eighty columns
@@ -63,10 +51,10 @@ def play_scenario(
         other = None
         if second is not None:
             other = _run(setting_of(stage, second, seed=seed, exact=exact), progress, recorded=False).report
+        played = set_side_by_side(stage, outcome.report, other)
         if pictured:
             progress.say("drawing pictures")
-        written = write_pictures(outcome, plots, html)
-    played = set_side_by_side(stage, outcome.report, other)
+        written = write_pictures(outcome, plots, html, played)
     if as_json:
         print_json(played)
     else:
@@ -99,9 +87,8 @@ def print_played(played: Played) -> None:
     table.add_column("", no_wrap=True)
     for each in reports:
         table.add_column(one_line(plain(each.policy), _WIDEST_POLICY), justify="right", no_wrap=True)
-    with_clouds = any(one.reclaims or one.egress_usd or one.late for one in reports)
-    for rows in zip(*[_figures(one, with_clouds=with_clouds) for one in reports], strict=True):
-        table.add_row(rows[0][0], *(value for _, value in rows))
+    for row in side_by_side(reports):
+        table.add_row(*row)
     console.print(table)
     console.print()
     if against is not None:
@@ -114,28 +101,3 @@ def print_played(played: Played) -> None:
             )
         )
     console.print(plain(f"seed {report.seed}, digest {report.digest}"), style="dim", soft_wrap=True)
-
-
-def _figures(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, str]]:
-    lost = report.lost_gpu_hours
-    yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
-    yield "lost GPU-hours", say_gpu_hours(lost.total)
-    yield "… to caps and heat", say_gpu_hours(lost.throttle)
-    yield "… to restarts", say_gpu_hours(lost.restart)
-    yield "… to preemption", say_gpu_hours(lost.preempt)
-    yield "… to pauses", say_gpu_hours(lost.pause)
-    yield "GPUs busy while jobs came", say_share(report.utilisation)
-    yield from over_caps(report)
-    yield "breakers tripped", say_count(report.trips)
-    yield "nodes shut down by heat", say_count(report.shutdowns)
-    yield from slowed(report)
-    yield "peak", say_power(report.peak_kw)
-    yield "preemptions", say_count(report.preemptions)
-    yield "migrations", say_count(report.migrations)
-    if with_clouds:
-        yield "machines taken back", say_count(report.reclaims)
-        yield "ended after their deadline", say_count(report.late)
-        yield "cost of egress", say_money(report.egress_usd)
-    yield "energy", say_energy(report.energy_kwh)
-    yield "cost with GPU time", say_money(report.cost_usd)
-    yield "carbon", say_mass(report.carbon_kg)

@@ -41,7 +41,7 @@ def draw_utilisation(figure: Figure, report: Report, series: Series, theme: Them
     share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     share.spines["right"].set_visible(False)
     _legend_above(axes)
-    _time_axis(axes, sides)
+    _time_axis([axes], sides, series, theme)
 
 
 def draw_power(figure: Figure, report: Report, series: Series, theme: Theme) -> None:
@@ -59,7 +59,7 @@ def draw_power(figure: Figure, report: Report, series: Series, theme: Theme) -> 
         _draw_feeds(axes, series, columns[site], theme)
         axes.set_title(one_line(site, 40), fontweight="bold")
         _legend_above(axes)
-    _time_axis(panels[-1], _sides(series))
+    _time_axis(list(panels), _sides(series), series, theme)
 
 
 def _draw_feeds(axes: Axes, series: Series, columns: Sequence[int], theme: Theme) -> None:
@@ -127,7 +127,7 @@ def draw_heat(figure: Figure, report: Report, series: Series, theme: Theme) -> N
         bar.ax.axhline(limit, color=theme.throttled, linewidth=2)
     shown = Patch(color=theme.throttled, label=f"throttled: at its limit of {_limits(limits)}")
     panels[0].legend(handles=[shown], loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)
-    _time_axis(panels[-1], edges)
+    _time_axis(list(panels), edges, series, theme)
 
 
 def _draw_racks(axes: Axes, edges: Column, celsius: Column, norm: Normalize, colours: Colormap) -> None:
@@ -154,7 +154,7 @@ def draw_queue(figure: Figure, report: Report, series: Series, theme: Theme) -> 
         axes.yaxis.set_major_formatter(FuncFormatter(lambda jobs, _: f"{jobs:,.0f}"))
         axes.set_title(title, fontweight="bold")
         _legend_above(axes)
-    _time_axis(panels[1], sides)
+    _time_axis(list(panels), sides, series, theme)
 
 
 def draw_carbon(figure: Figure, report: Report, series: Series, theme: Theme) -> None:
@@ -175,7 +175,7 @@ def draw_carbon(figure: Figure, report: Report, series: Series, theme: Theme) ->
         axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,.4g}"))
         axes.set_title(title, fontweight="bold")
     _legend_above(panels[0])
-    _time_axis(panels[-1], sides)
+    _time_axis(list(panels), sides, series, theme)
 
 
 def panels_of(series: Series) -> int:
@@ -197,8 +197,9 @@ def _held(values: Column) -> Column:
     return np.repeat(values, 2, axis=0)
 
 
-def _time_axis(axes: Axes, times: Column) -> None:
+def _time_axis(panels: Sequence[Axes], times: Column, series: Series, theme: Theme) -> None:
     """Times are in days, as matplotlib counts them; the first two are the sides of the first cell."""
+    axes = panels[-1]
     locator = AutoDateLocator(tz=UTC, minticks=4, maxticks=10)
     axes.set_xlim(times[0], times[-1])
     axes.xaxis.set_major_locator(locator)
@@ -206,6 +207,37 @@ def _time_axis(axes: Axes, times: Column) -> None:
     begins, ends = (moment.strftime("%Y-%m-%d %H:%M") for moment in num2date(times[[0, -1]], tz=UTC))
     each = format_seconds(round(86400 * float(times[1] - times[0]), 3))
     axes.set_xlabel(f"from {begins} to {ends} in the twin, UTC; a point for each {each}")
+    _mark(panels, times, series, theme)
+
+
+def _mark(panels: Sequence[Axes], times: Column, series: Series, theme: Theme) -> None:
+    """Dotted lines where something begins and ends; its name on top, where it begins."""
+    names: dict[float, list[str]] = {}
+    for mark in series.marks:
+        begins, ends = (_days(min(at, series.edges[-1])) for at in (mark.begins_at, mark.ends_at))
+        if begins < times[-1]:
+            names.setdefault(begins, []).append(mark.name)
+            for axes in panels:
+                for moment in (begins, ends) if ends < times[-1] else (begins,):
+                    axes.axvline(moment, color=theme.ink, linewidth=0.9, linestyle=":")
+    for row, (begins, called) in enumerate(sorted(names.items())):
+        is_late = begins > (times[0] + times[-1]) / 2
+        label = panels[0].annotate(
+            one_line(", ".join(called), 60),
+            (begins, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3 if is_late else 3, -3 - 10 * (row % 3)),
+            textcoords="offset points",
+            ha="right" if is_late else "left",
+            va="top",
+            fontsize=7.5,
+            bbox={"facecolor": theme.paper, "alpha": 0.75, "linewidth": 0, "pad": 1.0},
+        )
+        label.set_in_layout(False)
+
+
+def _days(at: float) -> float:
+    return float(date2num(np.float64(at * 1000).astype("datetime64[ms]")))
 
 
 def _legend_above(axes: Axes) -> None:

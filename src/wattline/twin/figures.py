@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wattline.twin.report import Minutes, Report, ScalingReport
@@ -81,6 +82,38 @@ def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         for slo in report.slos.values()
     ]
     return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
+
+
+def side_by_side(reports: Sequence[Report]) -> list[tuple[str, ...]]:
+    """Rows of a scenario: what a figure is called, and what it is under each policy."""
+    with_clouds = any(one.reclaims or one.egress_usd or one.late for one in reports)
+    columns = [_in_a_scenario(one, with_clouds=with_clouds) for one in reports]
+    return [(row[0][0], *(value for _, value in row)) for row in zip(*columns, strict=True)]
+
+
+def _in_a_scenario(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, str]]:
+    lost = report.lost_gpu_hours
+    yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
+    yield "lost GPU-hours", say_gpu_hours(lost.total)
+    yield "… to caps and heat", say_gpu_hours(lost.throttle)
+    yield "… to restarts", say_gpu_hours(lost.restart)
+    yield "… to preemption", say_gpu_hours(lost.preempt)
+    yield "… to pauses", say_gpu_hours(lost.pause)
+    yield "GPUs busy while jobs came", say_share(report.utilisation)
+    yield from over_caps(report)
+    yield "breakers tripped", say_count(report.trips)
+    yield "nodes shut down by heat", say_count(report.shutdowns)
+    yield from slowed(report)
+    yield "peak", say_power(report.peak_kw)
+    yield "preemptions", say_count(report.preemptions)
+    yield "migrations", say_count(report.migrations)
+    if with_clouds:
+        yield "machines taken back", say_count(report.reclaims)
+        yield "ended after their deadline", say_count(report.late)
+        yield "cost of egress", say_money(report.egress_usd)
+    yield "energy", say_energy(report.energy_kwh)
+    yield "cost with GPU time", say_money(report.cost_usd)
+    yield "carbon", say_mass(report.carbon_kg)
 
 
 def _jobs(report: Report) -> Group:

@@ -8,31 +8,37 @@ from html import escape
 from pathlib import Path
 
 from wattline.errors import UnavailableError
-from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table
+from wattline.twin.figures import Group, figures_of, side_by_side, site_table, size_table, slo_table
 from wattline.twin.plots import FOOTER, Picture, draw_pictures
 from wattline.twin.report import Report
+from wattline.twin.scenario import Played
 from wattline.twin.theme import DARK, LIGHT, Theme
 from wattline.twin.timeline import Timeline
+from wattline.twin.wording import say_ratio
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def write_page(report: Report, timeline: Timeline, path: Path) -> None:
+def write_page(report: Report, timeline: Timeline, path: Path, played: Played | None = None) -> None:
     """Pictures twice, by day and by night; a browser shows those that fit."""
     series = timeline.series()
     by_day, by_night = (draw_pictures(report, series, theme) for theme in (LIGHT, DARK))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render_page(report, by_day, by_night), encoding="utf-8")
+        path.write_text(render_page(report, by_day, by_night, played), encoding="utf-8")
     except OSError as error:
         raise UnavailableError(f"{path}: the page cannot be written: {error.strerror}") from error
 
 
-def render_page(report: Report, by_day: Sequence[Picture], by_night: Sequence[Picture]) -> str:
+def render_page(
+    report: Report, by_day: Sequence[Picture], by_night: Sequence[Picture], played: Played | None = None
+) -> str:
     title = f"{report.trace} on {report.facility} under {report.policy}"
     body = [
         f"<h1>{escape(title)}</h1>",
+        "" if played is None else f"<p>{escape(played.say)}</p>",
         f'<p class="said">{escape(FOOTER)}</p>',
+        "" if played is None else _scenario(played),
         *(show_picture(day, night) for day, night in zip(by_day, by_night, strict=True)),
         '<section class="figures"><h2>Figures</h2><div class="groups">',
         *(show_group(group) for group in figures_of(report)),
@@ -80,6 +86,19 @@ def show_group(group: Group) -> str:
         for name, value in group.figures
     )
     return f"<table><caption>{escape(group.title)}</caption><tbody>{rows}</tbody></table>"
+
+
+def _scenario(played: Played) -> str:
+    """Both policies side by side; nothing where one stands alone, as all of it is below."""
+    if played.against is None:
+        return ""
+    ours, theirs = played.report, played.against
+    table = show_table(("", ours.policy, theirs.policy), side_by_side([ours, theirs]))
+    ratio = say_ratio(played.useful_gpu_hours_ratio)
+    said = f"useful GPU-hours, {ours.policy} for each of {theirs.policy}: {ratio}"
+    pictured = f"Pictures and figures below are those of {ours.policy}."
+    heading = f"{ours.policy} beside {theirs.policy}"
+    return f"<section><h2>{escape(heading)}</h2>{table}<p>{escape(said)}. {escape(pictured)}</p></section>"
 
 
 def _sites(report: Report) -> str:

@@ -32,7 +32,7 @@ from wattline.twin.reporting import report_of
 from wattline.twin.sleeping import OutlookingSleepingWorld, SleepingWorld
 from wattline.twin.spot_prices import Prices
 from wattline.twin.spreading import Rates
-from wattline.twin.timeline import Timeline
+from wattline.twin.timeline import Mark, Timeline
 from wattline.twin.truth import Surroundings, Truth
 from wattline.twin.workload import Arrival
 from wattline.twin.world import USUAL_OVERHEADS, Overheads, TwinWorld
@@ -59,6 +59,7 @@ class Setting:
     decided_by: str = ""  # the policy's name, unless said
     arrival_scale: float = 1.0
     faults: Sequence[Fault] = ()
+    marks: Sequence[Mark] = ()  # what pictures tell of faults and of what changes around sites
     surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
     spot_prices: Mapping[str, Prices] = field(default_factory=dict)  # of clouds; by lots where none is given
     rates: Rates | None = None
@@ -150,7 +151,7 @@ def run(
         faults=setting.faults,
         asleep=setting.asleep,
     )
-    timeline = Timeline(begins_at, layout_of(plant)) if recorded else None
+    timeline = Timeline(begins_at, layout_of(plant), marks=setting.marks) if recorded else None
     world = _kind_of_world(setting, state)(
         plant,
         setting.arrivals(),

@@ -25,6 +25,7 @@ from wattline.twin.scenario_names import check_names
 from wattline.twin.spot_prices import Prices, read_spot_prices
 from wattline.twin.surroundings import Change, Shifted, Surroundings, surroundings_by_site
 from wattline.twin.synthetic import drive, make_jobs
+from wattline.twin.timeline import Mark
 from wattline.twin.traces import TraceJob, read_trace
 from wattline.twin.workload import Arrival, arrivals_of
 
@@ -89,6 +90,7 @@ def setting_of(stage: Stage, rules: Rules, *, seed: int = 0, exact: bool = False
         decided_by=rules.name,
         arrival_scale=scenario.workload.arrival_scale,
         faults=stage.faults,
+        marks=tuple(marks_of(scenario)),
         surroundings=stage.surroundings,
         spot_prices=stage.spot_prices,
         lines_refused=stage.lines_refused,
@@ -109,6 +111,14 @@ def set_side_by_side(stage: Stage, report: Report, against: Report | None) -> Pl
         useful_gpu_hours_ratio=ratio,
         not_estimated=("useful_gpu_hours_ratio",) if ratio is None else (),
     )
+
+
+def marks_of(scenario: Scenario) -> Iterator[Mark]:
+    """What happens, by the names that the document gives."""
+    happenings: list[Fault | Condition] = [*scenario.faults, *scenario.conditions]
+    for each in happenings:
+        begins_at = BEGINS_AT + (each.at.after or 0.0)
+        yield Mark(each.name, begins_at, math.inf if each.lasts is None else begins_at + each.lasts)
 
 
 def faults_of(conditions: Sequence[Condition], facility: Facility) -> Iterator[Fault]:

@@ -15,6 +15,7 @@ notes what changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -50,6 +51,15 @@ class Sample:
     place_celsius: tuple[float, ...] = ()  # hottest GPU of each place now; empty: only what is noted counts
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that happened to the facility, to be shown on the axis of time."""
+
+    name: str
+    begins_at: float
+    ends_at: float  # infinite where it does not end
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """What was recorded: one row for each cell, one column for each count, feed, place or site."""
@@ -64,6 +74,7 @@ class Series:
     place_celsius: Column  # NaN: nobody looked
     usd_per_hour: Column
     kg_per_hour: Column
+    marks: tuple[Mark, ...] = ()
 
     @property
     def hours(self) -> Column:
@@ -74,8 +85,10 @@ class Series:
 class Timeline:
     """The recorder. It trusts the world to come in the order of time, and to sample before it notes."""
 
-    def __init__(self, begins_at: float, layout: Layout, *, step_seconds: float = 15.0) -> None:
-        self.layout = layout
+    def __init__(
+        self, begins_at: float, layout: Layout, *, step_seconds: float = 15.0, marks: Iterable[Mark] = ()
+    ) -> None:
+        self.layout, self._marks = layout, tuple(marks)
         self._begins_at = begins_at
         self._step_seconds = step_seconds
         self._cells = 0
@@ -161,6 +174,7 @@ class Timeline:
             place_celsius=heat,
             usd_per_hour=self._rates[:rows, :sites] * SECONDS_PER_HOUR,
             kg_per_hour=self._rates[:rows, sites:] * SECONDS_PER_HOUR,
+            marks=self._marks,
         )
 
     def _hold(self, column: int, at: float, value: float) -> None:
