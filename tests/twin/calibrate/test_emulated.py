@@ -42,6 +42,20 @@ def lab() -> list[Row]:
     return loads(240)
 
 
+def test_times_that_were_multiplied_are_said_to_be_and_no_other_figure(
+    lab: list[Row], tmp_path: Path
+) -> None:
+    telemetry = read_telemetry(write_csv(tmp_path / "lab.csv", lab))
+    notes = {
+        fit.figure.parameter: fit.note
+        for fit in calibrate(read_facility("lab"), telemetry).fitted
+        if fit.figure.subject in ("A100 on air", "zurich/crah")
+    }
+    for parameter in ("die_time_constant_seconds", "time_constant_seconds"):
+        assert "times are 20 times those measured: time_scale" in notes[parameter]
+    assert "time_scale" not in notes["kelvin_per_watt"] + notes["approach_kelvin"]
+
+
 def assert_as_documented(telemetry: Telemetry, rel: float) -> None:
     found = {
         (fit.figure.subject, fit.figure.parameter): fit

@@ -15,7 +15,15 @@ import numpy as np
 from wattline.facility import CoolingKind, Facility
 from wattline.physics import ThermalParameters, thermal_parameters
 from wattline.twin.calibrate.first_order import FirstOrder
-from wattline.twin.calibrate.fit import Figure, Fit, cannot_tell, conclude, is_usable, summarise
+from wattline.twin.calibrate.fit import (
+    Figure,
+    Fit,
+    cannot_tell,
+    conclude,
+    is_usable,
+    note_time_scale,
+    summarise,
+)
 from wattline.twin.calibrate.intervals import Estimate
 from wattline.twin.calibrate.meters import Gpu, Meters, gpus_of, metered
 from wattline.twin.calibrate.series import Series, swing
@@ -60,7 +68,8 @@ def _fit_kind(
     every = math.ceil(len(usable) / _MOST_GPUS)
     fits = [(gpu, _fit_gpu(gpu, *series, nominal, meters)) for gpu, series in usable[::every]]
     yield _joined(resistance, [(gpu, fit, fit.gain, fit.gain_reason) for gpu, fit in fits])
-    yield _joined(lag, [(gpu, fit, fit.time_constant, fit.time_constant_reason) for gpu, fit in fits])
+    slow = [(gpu, fit, fit.time_constant, fit.time_constant_reason) for gpu, fit in fits]
+    yield _joined(lag, slow, note_time_scale(gpu.time_scale for gpu, _ in fits))
 
 
 def _meters_of(gpu: Gpu, meters: Meters) -> tuple[Series, Series, Series] | str:
@@ -98,9 +107,12 @@ def _fit_gpu(
     )
 
 
-def _joined(figure: Figure, fits: Sequence[tuple[Gpu, FirstOrder, Estimate | None, str]]) -> Fit:
+def _joined(
+    figure: Figure, fits: Sequence[tuple[Gpu, FirstOrder, Estimate | None, str]], note: str = ""
+) -> Fit:
     good = [(estimate, fit) for _, fit, estimate, _ in fits if estimate is not None and is_usable(estimate)]
     if good:
-        return conclude(figure, [estimate for estimate, _ in good], sum(fit.samples for _, fit in good))
+        samples = sum(fit.samples for _, fit in good)
+        return conclude(figure, [estimate for estimate, _ in good], samples, note=note)
     reasons = [f"{gpu.subject}: {reason or 'its readings are too noisy'}" for gpu, _, _, reason in fits]
     return cannot_tell(figure, summarise(reasons), sum(fit.samples for _, fit, _, _ in fits))

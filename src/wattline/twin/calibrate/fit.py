@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,6 +67,15 @@ def conclude(
         return cannot_tell(figure, reason, samples)
     interval = Interval(estimate=joined.estimate * worth, low=joined.low * worth, high=joined.high * worth)
     return Fit(figure=figure, outcome=Outcome.FITTED, interval=interval, samples=samples, note=note)
+
+
+def note_time_scale(scales: Iterable[float]) -> str:
+    """What the facility says of emulated meters, and a reader who brings other telemetry would not guess."""
+    faster = [f"{scale:g}" for scale in sorted(set(scales)) if scale != 1.0]
+    if not faster:
+        return ""
+    times = " or ".join(faster)
+    return f"times are {times} times those measured: time_scale says that heat moves so much faster there"
 
 
 def is_usable(estimate: Estimate) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from wattline.facility import Facility, Loop, Site
 from wattline.physics import predict_capacity_watts
-from wattline.twin.calibrate.fit import Figure, Fit, cannot_tell, conclude, is_usable
+from wattline.twin.calibrate.fit import Figure, Fit, cannot_tell, conclude, is_usable, note_time_scale
 from wattline.twin.calibrate.meters import Meters
 from wattline.twin.calibrate.series import Series, add_up, swing
 from wattline.twin.calibrate.thermal import fit_temperature
@@ -62,12 +62,13 @@ def _fit_loop(site: Site, loop: Loop, meters: Meters) -> Iterator[Fit]:
         scale=site.thermal_time_scale,
         present_seconds=loop.time_constant_seconds,
     )
-    for figure, estimate, reason, worth in (
-        (approach, fitted.gain, fitted.gain_reason, loop.capacity_watts),
-        (lag, fitted.time_constant, fitted.time_constant_reason, 1.0),
+    scaled = "; ".join(filter(None, (note, note_time_scale([site.thermal_time_scale]))))
+    for figure, estimate, reason, worth, given in (
+        (approach, fitted.gain, fitted.gain_reason, loop.capacity_watts, note),
+        (lag, fitted.time_constant, fitted.time_constant_reason, 1.0, scaled),
     ):
         if estimate is not None and is_usable(estimate):
-            yield conclude(figure, [estimate], fitted.samples, worth=worth, note=note)
+            yield conclude(figure, [estimate], fitted.samples, worth=worth, note=given)
         else:
             yield cannot_tell(figure, reason or "its readings are too noisy", fitted.samples)
 
