@@ -96,6 +96,11 @@ def test_a_comparison_says_what_is_better_worse_and_unclear(capsys: Capture) -> 
     assert row_of(shown, "random")[-1] == "unclear"
 
 
+def test_shares_differ_by_points(capsys: Capture) -> None:
+    print_comparison(compare([a_report(policy="fifo"), a_report(policy="easy", utilisation=0.7)]))
+    assert "easy 70 % -9 points" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_is_the_same_for_all_is_told_once(capsys: Capture) -> None:
     print_comparison(compare([*runs("fifo", [1e6, 1.1e6]), *runs("easy", [0.9e6, 1.2e6])]))
     shown = " ".join(capsys.readouterr().out.split())

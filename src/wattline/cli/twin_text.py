@@ -13,7 +13,7 @@ from wattline.twin.comparison import Comparison, Contest, Standing
 from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table
 from wattline.twin.plots import FOOTER
 from wattline.twin.report import Report
-from wattline.twin.wording import UNKNOWN, one_line, say_count, say_metric
+from wattline.twin.wording import UNKNOWN, one_line, say_count, say_difference, say_metric
 
 _NAMES = {
     "jobs.completed": "jobs completed",
@@ -143,9 +143,9 @@ def _add_contest(table: Table, contest: Contest) -> None:
         difference, half = "", ""
         if standing.difference is not None:
             sign = "+" if standing.difference > 0 else ""
-            difference = sign + _say(contest, standing.difference)
+            difference = sign + say_difference(contest.metric, standing.difference)
         if standing.high is not None and standing.low is not None:
-            half = _say(contest, (standing.high - standing.low) / 2)
+            half = say_difference(contest.metric, (standing.high - standing.low) / 2)
         name = f"  {one_line(plain(standing.policy), _WIDEST_POLICY)}"
         table.add_row(name, _say(contest, standing.mean), difference, half, _verdict(contest, standing))
 
