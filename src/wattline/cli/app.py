@@ -21,7 +21,15 @@ from wattline.cli.app_server import server_app, token_app
 from wattline.cli.app_store import store_app
 from wattline.cli.app_teams import exception_app, report_app
 from wattline.cli.app_twin import twin_app
-from wattline.cli.options import CheckOutput, JobArgument, Output, OutputOption, PipelineArgument
+from wattline.cli.options import (
+    FACILITIES,
+    POLICIES,
+    CheckOutput,
+    JobArgument,
+    Output,
+    OutputOption,
+    PipelineArgument,
+)
 from wattline.errors import UsageError, WattlineError
 
 app = typer.Typer(
@@ -94,9 +102,11 @@ def run(
     pipeline: PipelineArgument = Path("wattline.yaml"),
     facility: Annotated[
         str | None,
-        typer.Option(help="A facility document, or one that ships: lab (default), philly-800, three-sites."),
+        typer.Option(help=f"A facility document, or one that ships; lab unless named: {FACILITIES}."),
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="A policy document, or one that ships: default.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help=f"A policy document, or one that ships: {POLICIES}.")
+    ] = None,
     faults: Annotated[
         Path | None, typer.Option(help="What breaks, where and when (emulated facilities).")
     ] = None,
@@ -143,7 +153,9 @@ def check(
             "facility and queue unless named."
         ),
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="A policy document, or one that ships: default.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help=f"A policy document, or one that ships: {POLICIES}.")
+    ] = None,
     base: Annotated[
         str | None,
         typer.Option(metavar="REF|FILE", help="Compare with a commit or branch, or with an earlier report."),

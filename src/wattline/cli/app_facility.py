@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wattline.cli.options import Output, OutputOption
+from wattline.cli.options import FACILITIES, Output, OutputOption
 
 facility_app = typer.Typer(
     no_args_is_help=True, help="What exists, how full it is, and whether its document holds together."
@@ -20,7 +20,7 @@ def show(
         str,
         typer.Argument(
             metavar="NAME|PATH",
-            help="A facility document, or one that ships: lab, philly-800, three-sites.",
+            help=f"A facility document, or one that ships: {FACILITIES}.",
         ),
     ] = "lab",
     unfold: Annotated[

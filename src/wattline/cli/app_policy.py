@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wattline.cli.options import Output, OutputOption
+from wattline.cli.options import POLICIES, Output, OutputOption
 
 policy_app = typer.Typer(
     no_args_is_help=True,
@@ -14,7 +14,7 @@ policy_app = typer.Typer(
 )
 
 PolicyArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="A policy document, or one that ships: default.")
+    str, typer.Argument(metavar="FILE", help=f"A policy document, or one that ships: {POLICIES}.")
 ]
 SinceOption = Annotated[
     str | None,

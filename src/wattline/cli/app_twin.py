@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wattline.cli.options import Output, OutputOption
+from wattline.cli.options import FACILITIES, PLANS, POLICIES, SCENARIOS, Output, OutputOption
 
 twin_app = typer.Typer(no_args_is_help=True, help="Ask a facility in software before you ask the real one.")
 
@@ -25,9 +25,7 @@ TraceArgument = Annotated[
         help="Recorded jobs: Philly, Pollux, Gavel, SWF, Slurm accounting, plain or .gz; or a state folder.",
     ),
 ]
-FacilityOption = Annotated[
-    str, typer.Option(help="A facility document, or one that ships: lab, philly-800, three-sites.")
-]
+FacilityOption = Annotated[str, typer.Option(help=f"A facility document, or one that ships: {FACILITIES}.")]
 ScaleOption = Annotated[float, typer.Option(help="How many times as fast jobs arrive.")]
 SkipOption = Annotated[float, typer.Option(help="Leave out the first days of the trace.")]
 MostJobsOption = Annotated[
@@ -75,7 +73,7 @@ def replay(
     policy: Annotated[
         str,
         typer.Option(
-            help="A policy document, one that ships (default), or what people run today: "
+            help=f"A policy document, one that ships ({POLICIES}), or what people run today: "
             "fifo, easy, tiresias, power-blind."
         ),
     ] = "default",
@@ -163,8 +161,7 @@ def scenario(
         str,
         typer.Argument(
             metavar="NAME|PATH",
-            help="A scenario document, or one that ships: burst, feed-loss, grid-event, heatwave, "
-            "pump-trip, site-loss, spot-reclaim, wan-brownout.",
+            help=f"A scenario document, or one that ships: {SCENARIOS}.",
         ),
     ],
     facility: Annotated[str | None, typer.Option(help="Instead of the scenario's own.")] = None,
@@ -205,7 +202,7 @@ def plan(
     document: Annotated[
         str | None,
         typer.Argument(
-            metavar="PLAN", help="A plan document, or one that ships; or ask with the flags below."
+            metavar="PLAN", help=f"A plan document, or one that ships ({PLANS}); or ask with the flags below."
         ),
     ] = None,
     add_racks: Annotated[

@@ -24,6 +24,12 @@ class CheckOutput(StrEnum):
     GITLAB = "gitlab"
 
 
+# What ships, as help says it: looking for the files would slow down every command.
+FACILITIES = "lab, philly-800, three-sites, three-sites-and-cloud"
+POLICIES = "capped-fleet, default, sleeping-nodes"
+SCENARIOS = "burst, feed-loss, grid-event, heatwave, pump-trip, site-loss, spot-reclaim, wan-brownout"
+PLANS = "more-or-warmer"
+
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Data on stdout as text or JSON.")]
 PipelineArgument = Annotated[Path, typer.Argument(help="The pipeline document.", show_default=True)]
 JobArgument = Annotated[
