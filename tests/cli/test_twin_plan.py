@@ -55,8 +55,8 @@ def test_a_table_tells_what_each_option_buys_in_eighty_columns(
     assert "jobs of next-year on halls under default: 4 h, 2 seeds" in told.out
     assert "emulated: a twin, not measurements" in told.out
     assert "3 more racks like north/r1, its loop and its supplies built out" in told.out
-    assert "pue: not re-estimated, no weather series for north" in told.out
-    assert "option_usd: no cost was given, so dollars are energy alone" in told.out
+    assert "PUE not re-estimated, no weather series for north" in told.out
+    assert "  no cost was given, so dollars are energy alone" in told.out
     assert "changes nothing, with any of 2 seeds" in told.out
     assert "recommendation: " in told.out
     assert "6 of 6 runs" in told.err

@@ -113,6 +113,14 @@ def test_pue_is_not_re_estimated_without_a_weather_series(racks: OptionReport, u
     assert not any(each.startswith("pue") for each in uplink.not_estimated)
 
 
+def test_warmer_water_is_not_said_to_change_nothing_where_nobody_knows_the_weather(tmp_path: Path) -> None:
+    warmer = an_option("warmer", {"per_year": 0}, loop="north/cdu", warmer_by="3K")
+    told = plan(warmer, facility=halls(tmp_path), made=jobs(20), seeds=2, horizon_seconds=3 * HOUR)
+    (option,) = told.options
+    assert option.says == "gets the same done, with any of 2 seeds; what cooling north takes is not known"
+    assert told.recommendation == "no option buys useful GPU-hours"
+
+
 def test_warmer_water_saves_energy_where_the_weather_is_known(tmp_path: Path) -> None:
     """24 °C outside: dry coolers alone cannot hold 30 °C, and can hold 33 °C."""
     warmer = an_option("warmer", {"per_year": 0}, loop="north/cdu", warmer_by="3K")

@@ -84,9 +84,17 @@ def _print_option(console: Console, option: OptionReport) -> None:
     # The table has a dash for what was gained for each dollar or kWh: that needs no line.
     unknown = [each for each in option.not_estimated if not each.startswith("gained_")]
     told = Text("\n".join(plain(line) for line in (*option.changes, option.says)))
-    told.append("".join(f"\n{plain(each)}" for each in unknown), style="yellow")
+    told.append("".join(f"\n{plain(_say_unknown(each))}" for each in unknown), style="yellow")
     console.print(Text(plain(option.name), style="bold"))
     console.print(Padding(told, (0, 0, 0, 2), expand=False))
+
+
+def _say_unknown(unknown: str) -> str:
+    """The figure by a name that people use, and why."""
+    figure, _, why = unknown.partition(": ")
+    if figure == "option_usd":
+        return why
+    return f"PUE {why}" if figure == "pue" else f"{figure.replace('_', ' ')}: {why}"
 
 
 def _table(*names: str) -> Table:

@@ -12,9 +12,14 @@ Columns = Mapping[str, Sequence[float | None]]  # of each figure, seed by seed
 
 
 def say_option(
-    figures: Mapping[str, Weighed], per_usd: float | None, per_kwh: float | None, seeds: int, horizon: float
+    figures: Mapping[str, Weighed],
+    per_usd: float | None,
+    per_kwh: float | None,
+    seeds: int,
+    horizon: float,
+    unknown_cooling: Sequence[str] = (),
 ) -> str:
-    """What it buys within the horizon, in seconds."""
+    """What it buys within the horizon, in seconds; at some sites nobody knows what cooling takes then."""
     gain, energy, time = figures["useful_gpu_hours"], figures["energy_kwh"], format_seconds(horizon)
     if gain.difference is None:
         return "useful GPU-hours are not known"
@@ -23,12 +28,12 @@ def say_option(
         more = "more" if gain.difference >= 0 else "fewer"
         return f"{hours} {more} useful GPU-hours with one seed; nothing says whether another agrees"
     if not gain.is_clear and not energy.is_clear:
-        same = gain.low == gain.high and energy.low == energy.high
-        return (
-            f"changes nothing, with any of {seeds} seeds"
-            if same
-            else f"cannot tell apart with {_seeds(seeds)}"
-        )
+        if not (_is_same(gain) and _is_same(energy)):
+            return f"cannot tell apart with {_seeds(seeds)}"
+        if unknown_cooling:
+            where = " and ".join(unknown_cooling)
+            return f"gets the same done, with any of {seeds} seeds; what cooling {where} takes is not known"
+        return f"changes nothing, with any of {seeds} seeds"
     half = say_gpu_hours((gain.high - gain.low) / 2)
     if not gain.is_clear:
         return f"useful GPU-hours cannot be told apart with {_seeds(seeds)}; {_say_energy(energy)} in {time}"
@@ -38,6 +43,11 @@ def say_option(
     prices += [f"{1 / per_kwh:,.3g} kWh"] if per_kwh is not None else []
     each = f", each for {' and '.join(prices)}" if prices else f"; {_say_energy(energy)}"
     return f"buys {hours} ± {half} useful GPU-hours in {time}{each}"
+
+
+def _is_same(figure: Weighed) -> bool:
+    """With every seed, not only on average."""
+    return figure.low == figure.high == figure.difference == 0.0
 
 
 def _say_energy(energy: Weighed) -> str:
@@ -60,7 +70,8 @@ def recommend(options: Sequence[OptionReport], base: Columns, columns: Sequence[
     if gaining:
         names = " and ".join(options[at].name for at in gaining)
         return f"{names}: more useful GPU-hours, but no cost was given to weigh them against"
-    if all(option.figures["useful_gpu_hours"].is_clear for option in options):
+    gains = [option.figures["useful_gpu_hours"] for option in options]
+    if all(gain.is_clear or _is_same(gain) for gain in gains):
         return "no option buys useful GPU-hours"
     return f"cannot tell apart with {_seeds(seeds)}"
 

@@ -106,7 +106,7 @@ def _weigh(
         figures=figures,
         gained_gpu_hours_per_usd=per_usd,
         gained_gpu_hours_per_kwh=per_kwh,
-        says=say_option(figures, per_usd, per_kwh, told, horizon_seconds),
+        says=say_option(figures, per_usd, per_kwh, told, horizon_seconds, tried.stale_pue_sites),
         not_estimated=tuple(_unknowns(tried, figures, per_usd, per_kwh)),
     )
 
