@@ -12,9 +12,9 @@ def a_series(
     timeline = Timeline(0.0, a_layout(("ashburn",), racks=2), step_seconds=10.0)
     timeline.note_count(Count.GPUS_BUSY, 0.0, 1000)
     timeline.note_count(Count.JOBS_WAITING, 0.0, waiting)
-    timeline.note_watts(1, 0.0, watts)
     if cap_watts is not None:
         timeline.note_cap(1, cap_watts)
+    timeline.note_watts(1, 0.0, watts)
     if celsius is not None:
         timeline.note_heat(1, celsius)
     timeline.finish(10.0, Sample(site_usd=(0.0,), site_kg=(0.0,)))
@@ -23,12 +23,29 @@ def a_series(
 
 def test_power_names_the_feed_nearest_to_its_cap() -> None:
     said = find_power(a_report(), a_series(watts=512e3))
-    assert said == "Peak 512 kW of 640 kW usable on ashburn/b; no cap violated"
+    assert said == "Tightest on ashburn/b: 512 kW of 640 kW usable; no cap was violated"
 
 
 def test_power_is_measured_against_the_cap_of_that_moment() -> None:
     said = find_power(a_report(cap_violations={"ashburn/b": 90.0}), a_series(watts=512e3, cap_watts=320e3))
-    assert said == "Peak 512 kW of 320 kW usable on ashburn/b; ashburn/b over its cap for 1.5 min"
+    assert said == "Tightest on ashburn/b: 512 kW of 320 kW usable; ashburn/b over its cap for 1.5 min"
+
+
+def test_a_feed_that_is_lost_is_not_said_to_have_carried_its_load_of_nothing() -> None:
+    timeline = Timeline(0.0, a_layout(("ashburn",), racks=2), step_seconds=10.0)
+    timeline.note_watts(1, 0.0, 512e3)
+    timeline.note_cap(1, 0.0)
+    timeline.note_watts(1, 4.0, 0.0)
+    timeline.note_cap(1, 640e3)
+    timeline.note_watts(1, 8.0, 320e3)
+    timeline.finish(10.0, Sample(site_usd=(0.0,), site_kg=(0.0,)))
+    said = find_power(a_report(), timeline.series())
+    assert said == "Tightest on ashburn/b: 512 kW of 640 kW usable; no cap was violated"
+
+
+def test_a_cap_that_was_passed_for_a_moment_is_told_as_such() -> None:
+    said = find_power(a_report(), a_series(watts=264e3, cap_watts=237e3))
+    assert said == "Tightest on ashburn/b: 264 kW of 237 kW usable; not for long, so that no cap was violated"
 
 
 def test_the_worst_of_many_over_their_caps_is_named() -> None:

@@ -48,7 +48,7 @@ def draw_power(figure: Figure, report: Report, series: Series, theme: Theme) -> 
     """A panel for each site."""
     del report
     feeds = series.layout.feeds
-    tightness = (series.feed_peak_watts / np.maximum(series.feed_cap_watts, 1.0)).max(axis=0)
+    tightness = series.tightness
     columns = {
         site: [at for at, feed in enumerate(feeds) if feed.site == site] for site in series.layout.sites
     }
@@ -74,7 +74,8 @@ def _draw_feeds(axes: Axes, series: Series, columns: Sequence[int], theme: Theme
         axes.fill_between(sides, mean, peak, color=colour, alpha=0.4, linewidth=0)
         names = " and ".join(_within(feeds[at].name, feeds[at].site) for at in alike)
         names += " alike" if len(alike) > 1 else ""
-        said = f"{names}: peak {say_power(float(peak.max()))} of {say_power(float(cap.max()))}"
+        most, of = series.tightest_watts[alike[0]] / 1e3
+        said = f"{names}: tightest {say_power(float(most))} of {say_power(float(of))}"
         axes.plot(sides, mean, color=colour, linewidth=1.3, label=said)
         axes.plot(sides, cap, color=theme.limit, linewidth=1.2, linestyle=(0, (5, 3)))
     axes.set_ylim(0, 1.1 * max(float(each[:, columns].max()) for each in kilowatts))

@@ -23,16 +23,14 @@ def find_utilisation(report: Report, series: Series) -> str:
 
 
 def find_power(report: Report, series: Series) -> str:
-    """The feed that came closest to its cap, and whether any passed one for longer than breakers bear."""
-    shares = (series.feed_peak_watts / np.maximum(series.feed_cap_watts, 1.0)).max(axis=0)
-    feed = int(shares.argmax())
-    row = int((series.feed_peak_watts[:, feed] / np.maximum(series.feed_cap_watts[:, feed], 1.0)).argmax())
-    peak, cap = series.feed_peak_watts[row, feed], series.feed_cap_watts[row, feed]
+    """The feed that came closest to its cap of that moment, and what passed one for longer than it may."""
+    feed = int(series.tightness.argmax())
+    watts, cap_watts = series.tightest_watts[feed].tolist()
     name = series.layout.feeds[feed].name
-    said = f"Peak {format_watts(float(peak))} of {format_watts(float(cap))} usable on {name}"
+    said = f"Tightest on {name}: {format_watts(watts)} of {format_watts(cap_watts)} usable"
     if report.cap_violations:
         return f"{said}; {_say_over(report.cap_violations)}"
-    return f"{said}; no cap violated"
+    return f"{said}; {'not for long, so that ' if watts > cap_watts else ''}no cap was violated"
 
 
 def _say_over(seconds_of: Mapping[str, float]) -> str:

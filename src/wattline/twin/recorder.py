@@ -37,8 +37,8 @@ class Recorder:
         """What every feed carries and may carry."""
         for column, feed in enumerate(timeline.layout.feeds):
             carrier = self._truth.carrier(feed.resource)
-            timeline.note_watts(column, at, carrier.watts)
             timeline.note_cap(column, carrier.cap_watts)
+            timeline.note_watts(column, at, carrier.watts)
 
     def _sample(self, timeline: Timeline, at: float) -> Sample:
         layout = timeline.layout

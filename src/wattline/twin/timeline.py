@@ -71,10 +71,18 @@ class Series:
     feed_watts: Column
     feed_peak_watts: Column
     feed_cap_watts: Column
+    tightest_watts: Column  # a row for each feed: what it carried, and might, when it was nearest to its cap
     place_celsius: Column  # NaN: nobody looked
     usd_per_hour: Column
     kg_per_hour: Column
     marks: tuple[Mark, ...] = ()
+
+    @property
+    def tightness(self) -> Column:
+        """How much of its cap each feed carried at most. Within a cell, the highest load and the lowest cap
+        may be of different moments: a feed that is lost carries nothing of nothing."""
+        share: Column = self.tightest_watts[:, 0] / np.maximum(self.tightest_watts[:, 1], 1.0)
+        return share
 
     @property
     def hours(self) -> Column:
@@ -101,6 +109,7 @@ class Timeline:
         self._highest = [0.0] * held
         self._cap = [feed.cap_watts for feed in layout.feeds]
         self._lowest_cap = list(self._cap)
+        self._tightest = [(0.0, feed.cap_watts) for feed in layout.feeds]
         self._celsius = [_UNSEEN] * len(layout.places)
         self._sampled_at = begins_at
         self._totals = np.zeros(2 * len(layout.sites))
@@ -119,8 +128,11 @@ class Timeline:
         self._hold(count, at, value)
 
     def note_watts(self, feed: int, at: float, watts: float) -> None:
-        """The feed in this column carries so much from now on."""
+        """The feed in this column carries so much from now on; what it may carry then is noted before."""
         self._hold(len(Count) + feed, at, watts)
+        cap_watts, (most, under) = self._cap[feed], self._tightest[feed]
+        if cap_watts > 0.0 and watts * under > most * cap_watts:
+            self._tightest[feed] = (watts, cap_watts)
 
     def note_cap(self, feed: int, watts: float) -> None:
         self._cap[feed] = watts
@@ -171,6 +183,7 @@ class Timeline:
             feed_watts=self._means[:rows, counts:].copy(),
             feed_peak_watts=self._peaks[:rows, counts:].copy(),
             feed_cap_watts=self._caps[:rows].copy(),
+            tightest_watts=np.array(self._tightest).reshape(-1, 2),
             place_celsius=heat,
             usd_per_hour=self._rates[:rows, :sites] * SECONDS_PER_HOUR,
             kg_per_hour=self._rates[:rows, sites:] * SECONDS_PER_HOUR,
