@@ -129,7 +129,7 @@ def test_a_single_gpu_model_needs_no_list_and_a_checkpoint_time_is_seconds() -> 
         ("deadline: tomorrow", 22, "deadline", "2026-12-01T08:00Z", None, None),
         ("deadline: 2026-12-01T08:00", 22, "deadline", "says its zone", None, None),
         ("signals: {checkpoint: SIGKILL}", 34, "signals.checkpoint", "SIGUSR1", None, None),
-        ("signals: {saved_to: ../out}", 32, "signals.saved_to", "inside the pipeline's folder", None, None),
+        ("signals: {saved_to: ../out}", 32, "signals.saved_to", "the folder of its document", None, None),
         (
             "under_pressure: [{cap_powr: 70%}]",
             30,

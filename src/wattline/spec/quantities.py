@@ -49,13 +49,13 @@ Name = Annotated[str, AfterValidator(check_name)]
 
 
 def check_relative_path(value: str) -> str:
-    """A path inside the pipeline's folder: nothing absolute, nothing that climbs out."""
+    """A path inside the folder of its document: nothing absolute, nothing that climbs out."""
     if not value or len(value) > 1024:
         raise ValueError("a path has 1 to 1024 characters")
     if not value.isprintable():
         raise ValueError("a path holds no control or direction character")
     if value.startswith(("/", "~")) or ".." in value.replace("\\", "/").split("/"):
-        raise ValueError("a path stays inside the pipeline's folder")
+        raise ValueError("a path stays inside the folder of its document")
     return value
 
 

@@ -124,7 +124,7 @@ def test_a_series_is_found_beside_the_facilitys_file(tmp_path: Path) -> None:
 def test_a_series_lies_in_the_facilitys_own_folder(tmp_path: Path, file: str) -> None:
     path = tmp_path / "facility.yaml"
     path.write_text(FACILITY.replace(file, f"../{file}"))
-    with pytest.raises(DocumentError, match=r"series: a path stays inside"):
+    with pytest.raises(DocumentError, match=r"series: a path stays inside the folder of its document"):
         read_facility(path)
 
 
