@@ -5,6 +5,7 @@ import pytest
 from twin.recording import a_report
 from wattline.cli.twin_text import print_comparison, print_report
 from wattline.twin.comparison import METRICS, compare
+from wattline.twin.figures import side_by_side
 from wattline.twin.report import Minutes, Report
 
 Capture = pytest.CaptureFixture[str]
@@ -94,6 +95,14 @@ def test_a_comparison_says_what_is_better_worse_and_unclear(capsys: Capture) -> 
     assert row_of(shown, "thrifty")[-1] == "better"
     assert row_of(shown, "greedy")[-1] == "worse"
     assert row_of(shown, "random")[-1] == "unclear"
+
+
+def test_a_scenario_leaves_out_what_neither_policy_has_and_keeps_what_one_has() -> None:
+    ours, theirs = a_report(egress_usd=12.0), a_report(policy="fifo")
+    shown = {name: values for name, *values in side_by_side([ours, theirs])}
+    assert shown["cost of egress"] == ["12.00 USD", "0.00 USD"]
+    assert not {"machines taken back", "ended after their deadline"} & set(shown)
+    assert shown["breakers tripped"] == ["0", "0"]
 
 
 def test_shares_differ_by_points(capsys: Capture) -> None:

@@ -84,14 +84,19 @@ def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
 
 
+# Left out of a scenario where no policy has any: most facilities have no cloud, and most jobs no deadline.
+_ONLY_SOMETIMES = ("machines taken back", "ended after their deadline", "cost of egress")
+
+
 def side_by_side(reports: Sequence[Report]) -> list[tuple[str, ...]]:
     """Rows of a scenario: what a figure is called, and what it is under each policy."""
-    with_clouds = any(one.reclaims or one.egress_usd or one.late for one in reports)
-    columns = [_in_a_scenario(one, with_clouds=with_clouds) for one in reports]
-    return [(row[0][0], *(value for _, value in row)) for row in zip(*columns, strict=True)]
+    rows = zip(*map(_in_a_scenario, reports), strict=True)
+    told = [(row[0][0], *(value for _, value in row)) for row in rows]
+    nothing = {say_count(0), say_money(0.0)}
+    return [row for row in told if row[0] not in _ONLY_SOMETIMES or not nothing.issuperset(row[1:])]
 
 
-def _in_a_scenario(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, str]]:
+def _in_a_scenario(report: Report) -> Iterator[tuple[str, str]]:
     lost = report.lost_gpu_hours
     yield "useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)
     yield "lost GPU-hours", say_gpu_hours(lost.total)
@@ -107,10 +112,9 @@ def _in_a_scenario(report: Report, *, with_clouds: bool) -> Iterator[tuple[str, 
     yield "peak", say_power(report.peak_kw)
     yield "preemptions", say_count(report.preemptions)
     yield "migrations", say_count(report.migrations)
-    if with_clouds:
-        yield "machines taken back", say_count(report.reclaims)
-        yield "ended after their deadline", say_count(report.late)
-        yield "cost of egress", say_money(report.egress_usd)
+    yield "machines taken back", say_count(report.reclaims)
+    yield "ended after their deadline", say_count(report.late)
+    yield "cost of egress", say_money(report.egress_usd)
     yield "energy", say_energy(report.energy_kwh)
     yield "cost with GPU time", say_money(report.cost_usd)
     yield "carbon", say_mass(report.carbon_kg)
