@@ -79,7 +79,7 @@ def test_runs_side_by_side_come_to_the_same(asked: tuple[object, ...], wattline:
 def test_the_text_names_the_base_and_how_sure_it_is(asked: tuple[object, ...], wattline: Wattline) -> None:
     done = wattline(*asked, "--policy", "fifo", "--policy", "easy", "--seeds", 2)
     assert done.code == 0
-    assert "jobs on small, 2 seeds" in done.out
+    assert "jobs on small from 2024-01-01, 2 seeds" in done.out
     assert "differences are against fifo" in done.out
     assert "95 % confidence interval over seeds" in done.out
     assert "wait, mean" in done.out

@@ -26,8 +26,8 @@ TRACE = "timestamp,duration,num_gpus,gpu_time,cluster\n" + "".join(
     f"2024-01-01 {minute // 60:02d}:{minute % 60:02d}:00,5400,8,43200,vc\n" for minute in range(0, 120, 5)
 )
 FIELDS = {
-    "plan", "trace", "facility", "policy", "truth", "arrival_scale", "horizon_hours", "seeds", "gpus", "base",
-    "options", "recommendation", "emulated", "not_estimated",
+    "plan", "trace", "facility", "policy", "truth", "arrival_scale", "begins_at", "horizon_hours", "seeds",
+    "gpus", "base", "options", "recommendation", "emulated", "not_estimated",
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_a_table_tells_what_each_option_buys_in_eighty_columns(
     told = wattline("twin", "plan", "plan.yaml", "--plots", "out")
     assert told.code == 0, told.err
     assert all(len(line) <= 80 for line in told.out.splitlines())
-    assert "jobs of next-year on halls under default: 4 h, 2 seeds" in told.out
+    assert "jobs of next-year on halls under default: 4 h from 2024-01-01, 2 seeds" in told.out
     assert "emulated: a twin, not measurements" in told.out
     assert "3 more racks like north/r1, its loop and its supplies built out" in told.out
     assert "PUE not re-estimated, no weather series for north" in told.out
@@ -75,6 +75,23 @@ def test_json_has_every_option_with_its_figures_and_intervals(wattline: Wattline
     assert gain["base"] == told["base"]["useful_gpu_hours"]
     assert racks["option_usd"] == pytest.approx(25_000 * 4 / (365.25 * 24))
     assert (uplink["option_usd"], racks["figures"]["pue"]["option"]) == (None, None)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("jobs", [(), ("--trace", "jobs.csv", "--horizon", "1h")])
+def test_a_plan_is_for_the_season_in_which_it_begins(wattline: Wattline, jobs: tuple[str, ...]) -> None:
+    asked = ("twin", "plan", "plan.yaml", "--seeds", "1", *jobs, "--begins", "2024-07-01")
+    told = wattline(*asked, "--output", "json")
+    assert told.code == 0, told.err
+    assert told.json["begins_at"] == "2024-07-01T00:00:00Z"
+    assert " from 2024-07-01, 1 seed" in wattline(*asked).out
+
+
+@pytest.mark.parametrize("day", ["July", "2024-13-01", "2024-07-01T12:00", "0001-01-01", ""])
+def test_a_day_that_is_none_is_told_how_to_write_one(wattline: Wattline, day: str) -> None:
+    told = wattline("twin", "plan", "more-or-warmer", "--begins", day)
+    assert told.code == 2
+    assert "a day " in told.err
 
 
 @pytest.mark.usefixtures("folder")

@@ -141,6 +141,7 @@ def a_report(**changes: Any) -> Report:
         "sizes": sizes_of([1] * 90 + [64] * 10, [60.0] * 90 + [7200.0] * 10),
         "refused_because": {"gang.size": 9, "quota.gpu_hours": 3},
         "lines_refused": 2,
+        "begins_at": "2024-01-01T00:00:00Z",
         "seed": 7,
         "digest": "b0a1c2d3e4f5a6b7c8d9",
     }

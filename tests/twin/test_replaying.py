@@ -11,7 +11,7 @@ from wattline.errors import UnavailableError
 from wattline.policy import decide
 from wattline.twin.baselines import BASELINES
 from wattline.twin.replaying import Question, read_material, read_rules, setting_of
-from wattline.twin.run import run
+from wattline.twin.run import BEGINS_AT, run
 
 
 @pytest.fixture
@@ -36,6 +36,17 @@ def test_a_seed_changes_what_jobs_draw_and_not_when_they_come(question: Question
     assert [each.at for each in ours] == [each.at for each in theirs]
     assert [each.request for each in ours] == [each.request for each in theirs]
     assert [each.utilisation for each in ours] != [each.utilisation for each in theirs]
+
+
+def test_a_replay_begins_when_it_is_told_to_and_is_the_same_otherwise(question: Question) -> None:
+    rules, later_seconds = read_rules("default"), 182 * 86_400.0
+    january, july = (
+        run(setting_of(read_material(replace(question, begins_at=begins_at)), rules)).report
+        for begins_at in (BEGINS_AT, BEGINS_AT + later_seconds)
+    )
+    assert (january.begins_at, july.begins_at) == ("2024-01-01T00:00:00Z", "2024-07-01T00:00:00Z")
+    assert january.jobs == july.jobs
+    assert january.simulated_hours == july.simulated_hours
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -10,6 +10,8 @@ import typer
 
 from wattline.cli.options import FACILITIES, PLANS, POLICIES, SCENARIOS, Output, OutputOption
 
+_FIRST_DAY = "2024-01-01"
+
 twin_app = typer.Typer(no_args_is_help=True, help="Ask a facility in software before you ask the real one.")
 
 
@@ -59,6 +61,29 @@ UntilOption = Annotated[
 ]
 
 
+def _day(text: str) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise typer.BadParameter("a day is written as 2024-07-01") from error
+    if not 1970 <= day.year < 3000:
+        raise typer.BadParameter("a day lies between 1970 and 2999")
+    return day.timestamp()
+
+
+BeginsOption = Annotated[
+    float,
+    typer.Option(
+        "--begins",
+        parser=_day,
+        metavar="DAY",
+        help="The day on which the twin begins, for weather, prices and carbon.",
+    ),
+]
+
+
 @twin_app.callback()
 def _group() -> None:
     """Ask a facility in software before you ask the real one."""
@@ -83,6 +108,7 @@ def replay(
     seed: Annotated[int, typer.Option(help="For what is random: truth, meters, what jobs draw.")] = 0,
     truth: TruthOption = TruthChoice.PERTURBED,
     until: UntilOption = None,
+    begins: BeginsOption = _FIRST_DAY,  # type: ignore[assignment]
     slo: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="SLOs to count on what happens: a document with `slos`."),
@@ -109,6 +135,7 @@ def replay(
         seed=seed,
         exact=truth is TruthChoice.EXACT,
         until_seconds=until,
+        begins_at=begins,
         slo=slo,
     )
     raise typer.Exit(replay_trace(question, plots=plots, html=html, as_json=output is Output.JSON))
@@ -135,6 +162,7 @@ def compare(
     most_jobs: MostJobsOption = None,
     truth: TruthOption = TruthChoice.PERTURBED,
     until: UntilOption = None,
+    begins: BeginsOption = _FIRST_DAY,  # type: ignore[assignment]
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Replay under several policies with the same seeds: differences, and how sure they are."""
@@ -150,6 +178,7 @@ def compare(
         seed=seed,
         exact=truth is TruthChoice.EXACT,
         until_seconds=until,
+        begins_at=begins,
     )
     as_json = output is Output.JSON
     raise typer.Exit(compare_policies(question, policy, seeds=seeds, lanes=jobs, as_json=as_json))
@@ -244,6 +273,7 @@ def plan(
             parser=_seconds, metavar="DURATION", help="How long to look; by default while jobs arrive."
         ),
     ] = None,
+    begins: BeginsOption = _FIRST_DAY,  # type: ignore[assignment]
     seeds: Annotated[
         int | None, typer.Option(help="How many runs of each option; 5 by default.", min=1, max=100)
     ] = None,
@@ -273,6 +303,7 @@ def plan(
         skip_days=skip_days,
         most_jobs=most_jobs,
         horizon_seconds=horizon,
+        begins_at=begins,
         seeds=seeds,
     )
     raise typer.Exit(plan_capacity(asked, plots=plots, as_json=output is Output.JSON))

@@ -23,7 +23,7 @@ _DASH = "–"
 def print_plan(report: PlanReport) -> None:
     console = stdout_console()
     seeds = f"{len(report.seeds)} seed{'' if len(report.seeds) == 1 else 's'}"
-    horizon = format_seconds(SECONDS_PER_HOUR * report.horizon_hours)
+    horizon = f"{format_seconds(SECONDS_PER_HOUR * report.horizon_hours)} from {report.begins_at[:10]}"
     console.print(
         plain(f"{report.trace} on {report.facility} under {report.policy}: {horizon}, {seeds}"), style="bold"
     )

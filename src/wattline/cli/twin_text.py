@@ -69,7 +69,8 @@ def print_comparison(comparison: Comparison) -> None:
     console = stdout_console()
     seeds = f"{len(comparison.seeds)} seed{'' if len(comparison.seeds) == 1 else 's'}"
     base = comparison.policies[0]
-    console.print(plain(f"{comparison.trace} on {comparison.facility}, {seeds}"), style="bold")
+    from_day = f"from {comparison.begins_at[:10]}"
+    console.print(plain(f"{comparison.trace} on {comparison.facility} {from_day}, {seeds}"), style="bold")
     console.print(plain(f"differences are against {base}; {FOOTER}"), style="dim")
     console.print()
     same = [contest for contest in comparison.metrics if _is_same(contest)]

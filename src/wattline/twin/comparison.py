@@ -81,6 +81,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     facility: str
     truth: str
     arrival_scale: float
+    begins_at: str
     seeds: tuple[int, ...]
     policies: tuple[str, ...]
     metrics: tuple[Contest, ...]
@@ -100,6 +101,7 @@ def compare(reports: Sequence[Report]) -> Comparison:
         facility=first.facility,
         truth=first.truth,
         arrival_scale=first.arrival_scale,
+        begins_at=first.begins_at,
         seeds=seeds,
         policies=tuple(by_policy),
         metrics=contests,

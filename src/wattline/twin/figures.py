@@ -244,6 +244,7 @@ def _replay(report: Report) -> Group:
         figures=(
             ("facility", report.truth),
             ("arrivals", "as they came" if scale == 1 else f"{scale:g} times as fast"),
+            ("begins in the twin", report.begins_at[:10] or UNKNOWN),
             ("time in the twin", format_seconds(3600 * report.simulated_hours)),
             ("time it took", format_seconds(report.wall_seconds)),
             ("CPU time it took", format_seconds(report.cpu_seconds)),

@@ -36,7 +36,8 @@ def say_option(
         return f"changes nothing, with any of {seeds} seeds"
     half = say_gpu_hours((gain.high - gain.low) / 2)
     if not gain.is_clear:
-        return f"useful GPU-hours cannot be told apart with {_seeds(seeds)}; {_say_energy(energy)} in {time}"
+        done = "gets the same done" if _is_same(gain) else "useful GPU-hours cannot be told apart"
+        return f"{done} with {_seeds(seeds)}; {_say_energy(energy)} in {time}"
     if not gain.gains:
         return f"loses {hours} ± {half} useful GPU-hours in {time}; {_say_energy(energy)}"
     prices = [f"{1 / per_usd:,.3g} USD"] if per_usd is not None else []

@@ -58,6 +58,7 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     truth: str
     arrival_scale: float
+    begins_at: str
     horizon_hours: float
     seeds: tuple[int, ...]
     gpus: int

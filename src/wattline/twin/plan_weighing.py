@@ -47,6 +47,7 @@ def weigh_options(
         policy=first.policy,
         truth=first.truth,
         arrival_scale=first.arrival_scale,
+        begins_at=first.begins_at,
         horizon_hours=horizon_hours,
         seeds=tuple(report.seed for report in base),
         gpus=first.gpus,

@@ -44,6 +44,7 @@ class Asked:
     skip_days: float | None = None
     most_jobs: int | None = None
     horizon_seconds: float | None = None
+    begins_at: float = BEGINS_AT
     seeds: int | None = None
 
 
@@ -124,6 +125,7 @@ def _recorded(asked: Asked, written: Written[Plan] | None) -> _Jobs | None:
             arrival_scale=scale if asked.arrival_scale is None else asked.arrival_scale,
             skip_days=skip if asked.skip_days is None else asked.skip_days,
             most_jobs=asked.most_jobs,
+            begins_at=asked.begins_at,
         )
     )
     rules = _rules(asked, written)
@@ -133,7 +135,8 @@ def _recorded(asked: Asked, written: Written[Plan] | None) -> _Jobs | None:
         if workload is None:
             return setting
         return replace(
-            setting, arrivals=lambda: drive(arrivals_of(material.trace.jobs, BEGINS_AT, seed), workload, seed)
+            setting,
+            arrivals=lambda: drive(arrivals_of(material.trace.jobs, asked.begins_at, seed), workload, seed),
         )
 
     return _Jobs(
@@ -165,7 +168,8 @@ def _made_up(asked: Asked, written: Written[Plan] | None) -> _Jobs:
             name=f"jobs of {written.document.plan}",
             facility=facility,
             policy=rules.policy,
-            arrivals=lambda: drive(arrivals_of(jobs, BEGINS_AT, seed), workload, seed),
+            arrivals=lambda: drive(arrivals_of(jobs, asked.begins_at, seed), workload, seed),
+            begins_at=asked.begins_at,
             seed=seed,
             decide=rules.decide,
             decided_by=rules.name,

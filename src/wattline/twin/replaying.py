@@ -43,6 +43,7 @@ class Question:
     seed: int = 0
     exact: bool = False
     until_seconds: float | None = None
+    begins_at: float = BEGINS_AT  # the first moment of the twin: of that season are weather and prices
     slo: Path | None = None  # a file of SLOs
 
 
@@ -115,7 +116,7 @@ def setting_of(material: Material, rules: Rules, seed: int | None = None) -> Set
         name=trace.name,
         facility=material.facility,
         policy=rules.policy,
-        arrivals=lambda: arrivals_of(trace.jobs, BEGINS_AT, chosen),
+        arrivals=lambda: arrivals_of(trace.jobs, question.begins_at, chosen),
         seed=chosen,
         exact=question.exact,
         decide=rules.decide,
@@ -126,5 +127,6 @@ def setting_of(material: Material, rules: Rules, seed: int | None = None) -> Set
         rates=material.rates,
         lines_refused=trace.refused_jobs,
         until_seconds=question.until_seconds,
+        begins_at=question.begins_at,
         slos=material.slos,
     )

@@ -149,6 +149,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[str, SizeReport] = {}  # by how many GPUs jobs asked for
     power_throttle_gpu_seconds: float = 0.0  # of these, slowed by a cap, whoever set it
     heat_throttle_gpu_seconds: float = 0.0  # of these, slowed by heat
+    begins_at: str = ""  # in the twin: what weather, prices and carbon are those of
     cap_violations: dict[str, float] = {}  # a rack or supply → seconds above what it may draw
     slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -96,6 +97,7 @@ def report_of(
         late=tally.late,
         power_throttle_gpu_seconds=energy.power_throttle_gpu_seconds,
         heat_throttle_gpu_seconds=energy.heat_throttle_gpu_seconds,
+        begins_at=datetime.fromtimestamp(setting.begins_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         cap_violations=dict(energy.cap_violation_seconds),
         seed=setting.seed,
         digest=digest,
