@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +13,9 @@ import pytest
 
 from cluster_history import a_history
 from metering import matrix, reply, serving
+from wattline.errors import UsageError
 from wattline.observing import ReadOnly, Report, Wanted, conclude, see
+from wattline.observing.window import iso
 from wattline.telemetry.asking import Asker
 
 NODES = "".join(f"NodeName=n{number} CPUTot=64 Gres=gpu:h100:8 State=IDLE\n" for number in range(1, 5))
@@ -73,6 +76,30 @@ def test_an_empty_window_says_that_nothing_was_lost(saved: Saved) -> None:
     report = saved.report(until=saved.history.begins_at - 86400.0)
     assert all(loss.gpu_hours == 0 for loss in report.losses)
     assert report.allocated_gpu_hours == 0
+
+
+def test_a_file_that_was_saved_long_ago_tells_of_its_own_time(saved: Saved) -> None:
+    """What ran when it was saved is not taken to have run ever since."""
+    day, now = 86400.0, int(time.time())
+    rows = [
+        f"{number}|{state}|{now - 30 * day:.0f}|{start}|{end}|gres/gpu=8"
+        for number, state, start, end in (
+            (1, "COMPLETED", f"{now - 30 * day + 60:.0f}", f"{now - 30 * day + 7200:.0f}"),
+            (2, "RUNNING", f"{now - 30 * day + 3600:.0f}", "Unknown"),
+            (3, "PENDING", "Unknown", "Unknown"),
+        )
+    ]
+    saved.sacct.write_text("\n".join(("JobID|State|Submit|Start|End|AllocTRES", *rows)) + "\n")
+    report = saved.report(since_seconds=7 * day)
+    assert report.ends_at == iso(now - 30 * day + 7200)
+    assert report.allocated_gpu_hours == pytest.approx(8 * (7140 + 3600) / 3600)
+    assert any("tells of nothing after" in remark for remark in report.remarks)
+    assert saved.report(until=now - 31 * day).allocated_gpu_hours == 0
+
+
+def test_a_window_that_ends_ahead_is_refused(saved: Saved) -> None:
+    with pytest.raises(UsageError, match="lies ahead"):
+        saved.report(until=time.time() + 3600.0)
 
 
 def test_a_server_that_does_not_answer_in_time_is_asked_no_further(saved: Saved) -> None:
@@ -142,7 +169,8 @@ def test_a_clock_that_is_ahead_moves_the_window_that_is_asked_for(saved: Saved) 
     with a_server(note, ahead_seconds=500.0) as url:
         report = saved.report(url)
     assert any("+500 s beside Slurm's" in remark for remark in report.remarks)
-    assert starts[0] == pytest.approx(time.time() - 3600 + 500, abs=30)
+    begins_at = datetime.fromisoformat(report.begins_at).timestamp()
+    assert starts[0] == pytest.approx(begins_at + 500, abs=61)
 
 
 def test_no_accounting_at_all_leaves_the_rest(saved: Saved) -> None:

@@ -61,6 +61,7 @@ class Accounts:
     flaws: Counter[str] = field(default_factory=Counter)
     first_flawed: dict[str, str] = field(default_factory=dict)
     covered: float | None = None  # of the window; None: a file does not say what it leaves out
+    newest_at: float = 0.0  # the last submission, start or end that any row tells of
     says_zone: bool = True  # False: times were written without one, and are taken as UTC
 
     def read(self, lines: Iterable[str], source: str) -> None:
@@ -103,6 +104,7 @@ class Accounts:
             raise FlawError("it started before it was submitted", row["Start"])
         if started_at is not None and ended_at is not None and ended_at < started_at:
             raise FlawError("it ended before it started", row["End"])
+        self.newest_at = max(self.newest_at, submitted_at, started_at or 0.0, ended_at or 0.0)
         gpus = gpus_in_tres(row.get("AllocTRES", "")) or gpus_in_tres(row.get("ReqTRES", ""))
         if not 0 <= gpus <= MOST_GPUS:
             raise FlawError("more GPUs than any cluster has", gpus)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from wattline.observing.throttling import (
     watts_of,
 )
 from wattline.observing.weighing import weigh
+from wattline.observing.window import iso
 from wattline.spec import find_facility
 from wattline.units import SECONDS_PER_HOUR
 
@@ -43,8 +43,8 @@ def conclude(
     losses = _losses(seen, counted, occupied, held)
     return Report(
         cluster=seen.cluster.settings.cluster,
-        begins_at=_iso(window.begins_at),
-        ends_at=_iso(window.ends_at),
+        begins_at=iso(window.begins_at),
+        ends_at=iso(window.ends_at),
         hours=window.seconds / SECONDS_PER_HOUR,
         step_seconds=window.step_seconds,
         nodes=len(seen.nodes),
@@ -234,7 +234,3 @@ def _next_steps(losses: Sequence[Loss], seen: Seen) -> list[str]:
         )
     steps.append("observe (this) → report (rules that only tell) → warn → block → enforce: one at a time")
     return steps
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -28,11 +28,12 @@ from wattline.observing.reading import (
 from wattline.observing.remarks import Remarks, named
 from wattline.observing.report import Limit
 from wattline.observing.series import Matrix, Meters, SeriesReader, read_clock
-from wattline.observing.window import Window, window_before
+from wattline.observing.window import Window, iso, window_before
 from wattline.spec import read_facility
 from wattline.telemetry.asking import MeterError
 
 _SKEW_SECONDS = 5.0
+_QUIET_SECONDS = 3600.0  # a cluster may be as still as this; beyond, a file is likely old
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +109,9 @@ def see(wanted: Wanted, ask: ReadOnly, tell: Callable[[str], None]) -> Seen:
     if clock_at is not None and abs(clock_at - now) > _SKEW_SECONDS:
         remarks.note(f"Slurm's clock is {clock_at - now:+.0f} s beside ours; the window goes by Slurm's")
         now = clock_at
-    window = window_before(wanted.until or now, wanted.since_seconds)
-    accounts = _accounts(wanted, ask, cluster, window, remarks, tell)
+    saved = None if wanted.sacct is None else read_saved_accounting(wanted.sacct, remarks)
+    window = window_before(_end(wanted, saved, now, remarks), wanted.since_seconds)
+    accounts = saved or _accounts(ask, cluster, window, remarks, tell)
     nodes = [name for name, machine in cluster.machines.items() if machine.gpus]
     if not nodes:
         remarks.note("no node has GPUs by Slurm's GRES: shares of GPU-hours are not known")
@@ -159,16 +161,32 @@ def models_by_node(meters: Meters, of_labels: Mapping[str, str]) -> dict[str, st
     return {of_labels[host]: model for (host, _), model in meters.models.items() if host in of_labels}
 
 
+def _end(wanted: Wanted, saved: Accounts | None, now: float, remarks: Remarks) -> float:
+    """Never later than anybody has looked: what runs or waits would be counted on from there."""
+    if wanted.until is not None:
+        if wanted.until > now + _SKEW_SECONDS:
+            raise UsageError(
+                f"--until: lies ahead, and nobody knows yet what is lost by then, got {iso(wanted.until)}",
+                hint=f"at most {iso(now)}, or leave it out",
+            )
+        return wanted.until
+    if saved is None or not 0 < saved.newest_at < now:
+        return now
+    if now - saved.newest_at > _QUIET_SECONDS:
+        remarks.note(
+            f"{wanted.sacct} tells of nothing after {iso(saved.newest_at)}: the window ends there; "
+            "--until names another end"
+        )
+    return saved.newest_at
+
+
 def _accounts(
-    wanted: Wanted,
     ask: ReadOnly,
     cluster: Cluster,
     window: Window,
     remarks: Remarks,
     tell: Callable[[str], None],
 ) -> Accounts | None:
-    if wanted.sacct is not None:
-        return read_saved_accounting(wanted.sacct, remarks)
     if not ask.has_slurm:
         remarks.note("no accounting was given: --sacct FILE names it")
         return None

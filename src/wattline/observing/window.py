@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,3 +57,7 @@ def window_before(ends_at: float, seconds: float) -> Window:
     step = next(step for step in _STEPS_SECONDS if seconds / step <= _MOST_STEPS)
     steps = math.ceil(seconds / step - 1e-9)
     return Window(begins_at=ends_at - steps * step, step_seconds=step, steps=steps)
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
