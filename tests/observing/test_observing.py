@@ -13,7 +13,7 @@ import pytest
 
 from cluster_history import a_history
 from metering import matrix, reply, serving
-from wattline.errors import UsageError
+from wattline.errors import DocumentError, UsageError
 from wattline.observing import ReadOnly, Report, Wanted, conclude, see
 from wattline.observing.window import iso
 from wattline.telemetry.asking import Asker
@@ -188,3 +188,22 @@ def test_gpus_of_a_model_that_nobody_knows_are_asked_for(saved: Saved) -> None:
     told = saved.report(gpu="A100")
     assert told.models == {"A100": 32}
     assert not any("--gpu" in one for one in told.remarks)
+
+
+def test_a_facility_that_is_another_hall_is_said_to_be(saved: Saved, tmp_path: Path) -> None:
+    remarks = saved.report(facility="lab").remarks
+    assert any("Slurm 32 in 4: what is replayed there is not this cluster" in remark for remark in remarks)
+    asked = Wanted(scontrol=saved.scontrol, since_seconds=3600.0)
+    proposal = see(asked, ReadOnly(), lambda _: None).proposal
+    assert proposal is not None
+    own = tmp_path / "own.yaml"
+    own.write_text(proposal.text)
+    assert not any("not this cluster" in remark for remark in saved.report(facility=str(own)).remarks)
+
+
+def test_a_cap_of_the_table_that_cannot_be_is_blamed_on_the_table(saved: Saved, tmp_path: Path) -> None:
+    table = tmp_path / "racks.csv"
+    table.write_text("node,rack,cap\nn[1-4],r1,1kW\n")
+    with pytest.raises(DocumentError, match=r"racks\.csv: sites\..*r1\.cap: its idle nodes draw") as raised:
+        saved.report(racks=table)
+    assert len(raised.value.problems) == 1

@@ -77,6 +77,15 @@ def test_a_wrong_table_names_every_line(tmp_path: Path) -> None:
         read_racks(table)
 
 
+def test_lines_of_one_rack_complete_each_other_and_may_not_contradict(tmp_path: Path) -> None:
+    table = tmp_path / "racks.csv"
+    table.write_text("node,rack,loop,cap\nn1,r1,,\nn2,r1,cdu-1,12kW\n")
+    assert read_racks(table)["n1"] == Standing(rack="r1", loop="cdu-1", cap_watts=12_000.0)
+    table.write_text("node,rack,loop,cap\nn1,r1,,10kW\nn2,r1,cdu-1,12kW\n")
+    with pytest.raises(DocumentError, match="another cap of rack r1"):
+        read_racks(table)
+
+
 def test_a_standing_without_anything_but_a_rack_will_do() -> None:
     found = proposed(a_machine("n1"), standings={"n1": Standing(rack="r1")})
     assert found is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,6 +96,10 @@ def _check(asked: ObserveAsked) -> None:
         raise UsageError(f"--gpu: not a known model: {asked.gpu!r}", hint="A100, H100, H200, B200, V100")
     if asked.match and _MATCH.fullmatch(asked.match) is None:
         raise UsageError(f"--match: not labels: {asked.match[:80]!r}", hint='such as cluster="a",room="1"')
+    if asked.secret_file is not None and not os.access(asked.secret_file, os.R_OK):
+        raise UnavailableError(
+            f"--secret-file {asked.secret_file}: cannot be read", hint="it holds a token and nothing else"
+        )
     if asked.write_facility is not None and asked.write_facility.exists():
         raise UsageError(
             f"{asked.write_facility}: this file is there already", hint="--write-facility names a new file"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from wattline.errors import UnavailableError, UsageError
+from wattline.errors import DocumentError, UnavailableError, UsageError
+from wattline.facility import Facility
 from wattline.observing.accounting import Accounts, Spell
 from wattline.observing.asking import ReadOnly
 from wattline.observing.limits import read_limits
 from wattline.observing.losses import allocated_by_node, waiting_by_step
 from wattline.observing.occupancy import node_of_labels, strangers
 from wattline.observing.proposing import Known, Proposal, propose
-from wattline.observing.racks import read_racks
+from wattline.observing.racks import Standing, read_racks
 from wattline.observing.reading import (
     Cluster,
     read_accounting,
@@ -133,7 +134,16 @@ def see(wanted: Wanted, ask: ReadOnly, tell: Callable[[str], None]) -> Seen:
         seen.limits = read_limits(ask, facility, window, seen.ahead_seconds, remarks)
     _note_standings(standings, cluster, remarks)
     if facility is None:
-        seen.proposal = propose(
+        seen.proposal = _propose(seen, standings, wanted)
+    else:
+        _note_contradictions(facility, seen)
+    return seen
+
+
+def _propose(seen: Seen, standings: Mapping[str, Standing], wanted: Wanted) -> Proposal | None:
+    cluster, remarks = seen.cluster, seen.remarks
+    try:
+        proposal = propose(
             Known(
                 cluster=cluster.settings.cluster,
                 machines=cluster.machines,
@@ -144,17 +154,40 @@ def see(wanted: Wanted, ask: ReadOnly, tell: Callable[[str], None]) -> Seen:
                 prometheus=wanted.prometheus,
             )
         )
-        if seen.proposal is None and nodes:
-            remarks.note(
-                "no model of a GPU is known, so no facility is proposed and nothing replayed: "
-                "--gpu H100 says what they are"
-            )
-        if seen.proposal is not None and seen.proposal.left_out:
-            remarks.note(
-                f"not in the proposed facility, since no model is known: {named(seen.proposal.left_out)}; "
-                "--gpu H100 says what they are"
-            )
-    return seen
+    except DocumentError as error:  # only what the table says may be wrong in it
+        caps = [problem for problem in error.problems if problem.field.endswith(".cap")]
+        if wanted.racks is None or not caps:
+            raise
+        raise DocumentError(
+            *(replace(problem, file=str(wanted.racks), line=0, column=0) for problem in caps)
+        ) from None
+    if proposal is None and seen.nodes:
+        remarks.note(
+            "no model of a GPU is known, so no facility is proposed and nothing replayed: "
+            "--gpu H100 says what they are"
+        )
+    if proposal is not None and proposal.left_out:
+        remarks.note(
+            f"not in the proposed facility, since no model is known: {named(proposal.left_out)}; "
+            "--gpu H100 says what they are"
+        )
+    return proposal
+
+
+def _note_contradictions(facility: Facility, seen: Seen) -> None:
+    """A facility that is not this cluster would be replayed as if it were."""
+    halls = [site for site in facility.sites if site.cloud is None]
+    nodes = [node for site in halls for rack in site.racks for node in rack.nodes if node.gpus]
+    gpus = sum(node.gpus for node in nodes)
+    if (gpus, len(nodes)) != (seen.gpus, len(seen.nodes)):
+        seen.remarks.note(
+            f"the facility {facility.name} has {gpus:,} GPUs in {len(nodes):,} nodes, Slurm {seen.gpus:,} "
+            f"in {len(seen.nodes):,}: what is replayed there is not this cluster"
+        )
+    hosts = {node.host for node in nodes if node.host}
+    unknown = hosts - set(seen.cluster.machines)
+    if unknown:
+        seen.remarks.note(f"the facility names hosts that Slurm does not know: {named(unknown)}")
 
 
 def models_by_node(meters: Meters, of_labels: Mapping[str, str]) -> dict[str, str]:

@@ -75,11 +75,12 @@ def _read(file: str, rows: csv._reader) -> dict[str, Standing]:  # type: ignore[
     if problems:
         raise DocumentError(*problems)
     found: dict[str, Standing] = {}
+    racks: dict[tuple[str, str], Standing] = {}
     for row in rows:
         if not any(cell.strip() for cell in row):
             continue
         try:
-            _take(found, names, row)
+            _take(found, racks, names, row)
         except (ValueError, UnavailableError) as error:
             shown = printable(",".join(row))
             problems.append(
@@ -87,18 +88,43 @@ def _read(file: str, rows: csv._reader) -> dict[str, Standing]:  # type: ignore[
             )
     if problems:
         raise DocumentError(*problems[:20])
-    return found
+    return {node: racks[standing.site, standing.rack] for node, standing in found.items()}
 
 
-def _take(found: dict[str, Standing], names: list[str], row: list[str]) -> None:
+def _take(
+    found: dict[str, Standing], racks: dict[tuple[str, str], Standing], names: list[str], row: list[str]
+) -> None:
     if len(row) != len(names):
         raise ValueError(f"{len(row)} cells under {len(names)} names")
     words = {name: cell.strip() for name, cell in zip(names, row, strict=True)}
     standing = _standing(words)
+    place = standing.site, standing.rack
+    racks[place] = _agreed(racks.get(place, standing), standing)
     for node in expand_hosts(words["node"]):
         if node in found:
             raise ValueError(f"node {node} stands in two places")
         found[node] = standing
+
+
+def _agreed(told: Standing, standing: Standing) -> Standing:
+    """What all lines of one rack say together: what one leaves out another may say, but not otherwise."""
+    pairs = {
+        "pdu": (told.pdus, standing.pdus),
+        "loop": (told.loop, standing.loop),
+        "row": (told.row, standing.row),
+        "cap": (told.cap_watts, standing.cap_watts),
+    }
+    for name, (was, now) in pairs.items():
+        if was and now and was != now:
+            raise ValueError(f"an earlier line says another {name} of rack {standing.rack}")
+    return Standing(
+        rack=told.rack,
+        pdus=told.pdus or standing.pdus,
+        loop=told.loop or standing.loop,
+        row=told.row or standing.row,
+        site=told.site,
+        cap_watts=told.cap_watts or standing.cap_watts,
+    )
 
 
 def _standing(words: dict[str, str]) -> Standing:
