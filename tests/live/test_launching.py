@@ -197,6 +197,18 @@ def test_a_checkpoint_comes_over_a_link_only_while_it_carries_something(tmp_path
     assert [entry.step for entry in list_checkpoints(arrived)] == [7]
 
 
+@pytest.mark.parametrize("from_site", ["there", "here"])
+def test_what_was_saved_and_cannot_be_had_is_not_begun_anew_without_a_word(
+    tmp_path: Path, from_site: str
+) -> None:
+    """An agent's checkpoints do not lie in the server's home: who moved from there began at step 0 again."""
+    site = Site(tmp_path, {"checkpoint": {}})
+    with pytest.raises(UnavailableError, match=f"saved at {from_site}, and none can be had"):
+        site.lay_out(2, from_site=from_site)
+    save(LocalStore(site.home.checkpoints(from_site, "r1", "train")), {"weights": [1]}, step=7, epoch=1)
+    assert site.lay_out(2, from_site=from_site).epoch == 2
+
+
 def test_what_a_save_costs_in_money_is_weighed_where_nobody_said_how_often(tmp_path: Path) -> None:
     site = Site(tmp_path, {"checkpoint": {"every": "auto"}})
     action = Action(
@@ -214,5 +226,6 @@ def test_an_engine_can_show_why_an_attempt_begins(tmp_path: Path) -> None:
     room = Verdict(rule="power.rack", subject="here/r1", outcome=Outcome.ALLOW, numbers=left)
     site.job = msgspec.structs.replace(site.job, since=200.0, verdicts=(room,))
     assert site.lay_out().comment == "start on here/n1: here/r1 has 4.07 kW left; waited 3.33 min"
+    save(LocalStore(site.home.checkpoints("there", "r1", "train")), {"weights": [1]}, step=7, epoch=1)
     moved = site.lay_out(2, from_site="there")
     assert moved.comment == "migrate on here/n1: here/r1 has 4.07 kW left"

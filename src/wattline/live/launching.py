@@ -9,7 +9,16 @@ import signal
 import sys
 from pathlib import Path
 
-from wattline.checkpoint import AutoCadence, LocalStore, PacedStore, Rate, Store, copy_checkpoint, fence
+from wattline.checkpoint import (
+    AutoCadence,
+    LocalStore,
+    PacedStore,
+    Rate,
+    Store,
+    copy_checkpoint,
+    fence,
+    list_checkpoints,
+)
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live.home import Home
@@ -73,6 +82,10 @@ def prepare(
     if action.from_site and action.from_site != action.place.site:
         origin = (store_of or local_stores(home))(action.from_site, request.run, request.phase)
         bring_checkpoint(origin, job, action, checkpoints, bytes_per_second)
+    if action.from_site and not list_checkpoints(LocalStore(checkpoints)):
+        raise UnavailableError(  # beginning anew would lose without a word what the journal says is saved
+            f"checkpoint of {job.id}: it was saved at {action.from_site}, and none can be had from there"
+        )
     if phase.checkpoint is not None or request.checkpoints:
         fence(LocalStore(checkpoints), action.attempt)
     if phase.signals is not None and phase.signals.saved_to is not None:
