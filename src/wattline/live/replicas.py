@@ -7,7 +7,7 @@ all has arrived after all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -146,13 +146,21 @@ def _bring(source: Store, target: Store) -> int:
     return max((entry.step for entry in list_checkpoints(target)), default=0)
 
 
-def find_lacking(home: Home, job: Job) -> str:
-    """What of a job's checkpoints is not where its owner wanted them, as a sentence; empty where all is."""
-    if job.saved is None:
+def find_lacking(home: Home, job: Job, agents: Container[str] = ()) -> str:
+    """What of a job's checkpoints is not where its owner wanted them, as a sentence; empty where all is.
+
+    What lies at a site with an agent is not in this home: there, what arrived counts as it was told.
+    """
+    if job.saved is None or job.saved.site in agents:
         return ""
+    arrived = dict(job.copies)
     for target in job.request.replicate_to:
         way = _Way(job.id, job.request.run, job.request.phase, job.saved.site, target)
         if target == job.saved.site:
+            continue
+        if target in agents:
+            if arrived.get(target, -1) < job.saved.step:
+                return f"{target} lacks step {job.saved.step} of {job.id}"
             continue
         try:
             found = coverage(*_stores(local_stores(home), way))

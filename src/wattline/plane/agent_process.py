@@ -26,7 +26,7 @@ from wattline.facility import Facility, TrafficClass
 from wattline.live import Home, Meters
 from wattline.live.launching import attempt_name
 from wattline.live.printed import Printed
-from wattline.live.site_stores import SiteStores
+from wattline.live.site_stores import RECEIVER_TOKEN, SiteStores
 from wattline.live.site_world import SiteLiveWorld
 from wattline.live.uplink import Uplink
 from wattline.plane.session import LEASE_SECONDS, Session
@@ -36,7 +36,6 @@ from wattline.store.records import Journal
 from wattline.store.steps import StepJournal, read_steps
 from wattline.telemetry import EmulatedFacility, readers_of
 
-RECEIVER_TOKEN = "WATTLINE_RECEIVER_TOKEN"  # noqa: S105 - the name of a variable
 _SNAPSHOT_SECONDS = 60.0
 _ASK_AGAIN_SECONDS = 2.0
 _LONGEST_TURN_SECONDS = 0.5
@@ -77,7 +76,7 @@ class AgentProcess:
         ]
         assert session.state is not None
         self.state: State = session.state
-        self._stores = SiteStores(session.home, asked.site, os.environ.get(RECEIVER_TOKEN, ""))
+        self._stores = SiteStores(session.home, lambda site: site == asked.site)
         self.world = self._make_world()
         self._first += self.world.recover()
         self._printed.remember(self._lately())

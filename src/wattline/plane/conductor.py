@@ -13,6 +13,7 @@ from wattline.engines import engines_of
 from wattline.errors import WattlineError
 from wattline.live import LiveWorld, Meters
 from wattline.live.fleet import FleetWorld
+from wattline.live.site_stores import SiteStores
 from wattline.plane.grid_outlooks import GridOutlooks
 from wattline.plane.policy_arms import Arms
 from wattline.plane.policy_in_force import Following
@@ -92,6 +93,7 @@ class Conductor:
         began_at = max(time.time(), self.state.at)
         emulated = EmulatedFacility(facility, faults, seed, began_at)
         meters = Meters(emulated, self._engine, readers_of(facility))
+        stores = SiteStores(session.home, lambda site: site not in self.state.sites)
         here = LiveWorld(
             home=session.home,
             state=self.state,
@@ -100,10 +102,12 @@ class Conductor:
             meters=meters,
             goods=session.goods,
             requests=self._requests,
+            stores=stores,
         )
         self.world = FleetWorld(
             state=self.state, timing=Timing(), clock=here.now, local=here, is_writer=self._is_writer
         )
+        stores.receivers = self.world.desk.receivers
         self._journal = StepJournal(session.store.journal, session.answered)
         self._renew_at = time.monotonic() + LEASE_SECONDS / 3
         self._snapshot_at = time.monotonic() + _SNAPSHOT_EVERY_SECONDS

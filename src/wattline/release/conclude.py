@@ -150,7 +150,7 @@ def release_run(
 def require_replicas(home: Home, state: State, run: Run) -> None:
     """Raise unless every checkpoint is everywhere its owner wanted it: a release may not rest on one copy."""
     for job_id in run.jobs:
-        lacking = find_lacking(home, state.jobs[job_id])
+        lacking = find_lacking(home, state.jobs[job_id], state.sites)
         if lacking:
             raise RefusedError(
                 f"run {run.run}: its checkpoints are not replicated: {lacking}",

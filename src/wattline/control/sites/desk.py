@@ -71,7 +71,7 @@ class Desk:
         self._timing = timing
         self._began_at = now
         self._answered_at: dict[str, float] = {}
-        self._receivers: dict[str, str] = {}
+        self.receivers: dict[str, str] = {}  # by site, where its agent takes and hands over checkpoints
         self._numbers: dict[str, int] = {}  # of the last request of each site
         self._through: dict[str, int] = {}  # what is queued and not journaled yet
         self._queue: list[Event] = []
@@ -137,8 +137,8 @@ class Desk:
         self._numbers[site] = request.number
         disowned = tuple(held for held in request.holds if not _is_current(state, held, site))
         self._take(state, record, request, now)
-        self._receivers[site] = request.receives_at
-        others = {other: url for other, url in self._receivers.items() if url and other != site}
+        self.receivers[site] = request.receives_at
+        others = {other: url for other, url in self.receivers.items() if url and other != site}
         reply = SyncReply(number=request.number, heard=record.heard, adopted=state.adopted, receivers=others)
         if record.standing is Standing.REGIONAL_FALLBACK and request.accepts != record.epoch + 1:
             # It may have been sent long ago: only what it says after this answer counts.
