@@ -1,5 +1,6 @@
 """Who runs some sites has their checkpoints at home; those of a site with an agent come over its receiver."""
 
+import socket
 from pathlib import Path
 
 import msgspec
@@ -7,8 +8,9 @@ import pytest
 
 from wattline.checkpoint import LocalStore, StorageError, copy_checkpoint, list_checkpoints, save
 from wattline.checkpoint.receiver import Receiver
+from wattline.errors import UsageError
 from wattline.live import Home, find_lacking
-from wattline.live.site_stores import RECEIVER_TOKEN, SiteStores
+from wattline.live.site_stores import RECEIVER_TOKEN, SiteStores, make_receiver, receiver_of
 from wattline.state import Job, JobRequest, JobState
 from wattline.state.job import Saved
 
@@ -30,6 +32,45 @@ def test_a_site_with_an_agent_is_asked_over_its_receiver_and_never_looked_for_at
         copy_checkpoint(stores("oslo", "r1", "train"), stores("zurich", "r1", "train"))
     arrived = LocalStore(home.checkpoints("zurich", "r1", "train"))
     assert [entry.step for entry in list_checkpoints(arrived)] == [7]
+
+
+def test_a_server_hands_over_what_lies_at_each_of_its_sites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RECEIVER_TOKEN, TOKEN)
+    server, agent = Home(tmp_path / "server"), Home(tmp_path / "agent")
+    save(LocalStore(server.checkpoints("zurich", "r1", "train")), {"weights": [1]}, step=7, epoch=1)
+    stores = SiteStores(agent, lambda site: site == "oslo")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with make_receiver(f"127.0.0.1:{port}", server.root / "sites") as receiver:
+        stores.receivers = {site: receiver_of(receiver.url, site) for site in ("zurich", "bern")}
+        copy_checkpoint(stores("zurich", "r1", "train"), stores("oslo", "r1", "train"))
+        copy_checkpoint(stores("oslo", "r1", "train"), stores("bern", "r1", "train"))
+    for home, site in ((agent, "oslo"), (server, "bern")):
+        assert [
+            entry.step for entry in list_checkpoints(LocalStore(home.checkpoints(site, "r1", "train")))
+        ] == [7]
+
+
+@pytest.mark.parametrize(
+    ("receive", "token", "why"),
+    [
+        ("10.0.0.5:8470", "", "needs a token"),
+        ("10.0.0.5", TOKEN, "is no HOST:PORT"),
+        (":8470", TOKEN, "is no HOST:PORT"),
+        ("0.0.0.0:8470", TOKEN, "there it means themselves"),
+        ("[::]:8470", TOKEN, "there it means themselves"),
+        ("127.0.0.1:8470", "short", "too short"),
+    ],
+)
+def test_an_address_that_others_could_not_use_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receive: str, token: str, why: str
+) -> None:
+    monkeypatch.setenv(RECEIVER_TOKEN, token)
+    with pytest.raises(UsageError, match=why):
+        make_receiver(receive, tmp_path)
 
 
 def test_what_arrived_at_a_site_with_an_agent_counts_as_it_was_told(tmp_path: Path) -> None:

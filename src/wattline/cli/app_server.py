@@ -49,6 +49,14 @@ def serve(
     largest_object: Annotated[
         float, typer.Option(min=0.001, metavar="GB", help="The largest file that is taken in.")
     ] = 4.0,
+    receive: Annotated[
+        str | None,
+        typer.Option(
+            "--receive",
+            metavar="HOST:PORT",
+            help="Hand over checkpoints to agents and take theirs here; all share WATTLINE_RECEIVER_TOKEN.",
+        ),
+    ] = None,
 ) -> None:
     """Conduct for many: an HTTP API, runs that go on without who submitted them, and a second server that
     stands by."""
@@ -65,6 +73,7 @@ def serve(
                 pass_secrets=pass_secret or (),
                 calls_per_second=rate,
                 object_gigabytes=largest_object,
+                receive=receive,
             )
         )
     )

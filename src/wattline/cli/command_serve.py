@@ -7,7 +7,8 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wattline.api.agents import agents_sync
@@ -19,6 +20,7 @@ from wattline.cli.printing import plain
 from wattline.cli.running import Interrupts
 from wattline.cli.words import words_of
 from wattline.live import Home
+from wattline.live.site_stores import make_receiver
 from wattline.plane.intake import Intake
 from wattline.plane.reader import Reader
 from wattline.plane.serving import Serving, Shift
@@ -40,6 +42,7 @@ class ServeAsked:
     pass_secrets: Sequence[str]
     calls_per_second: float
     object_gigabytes: float
+    receive: str | None
 
 
 def serve(asked: ServeAsked) -> int:
@@ -47,6 +50,9 @@ def serve(asked: ServeAsked) -> int:
     faulthandler.enable()  # should native code end it, its log says where
     serving = _check(asked)
     home, database = Home.find().ensure(), os.environ.get("WATTLINE_DATABASE")
+    receiver = None if asked.receive is None else make_receiver(asked.receive, home.root / "sites")
+    if receiver is not None:
+        serving = replace(serving, receives_at=receiver.url)
     where = database or str(home.root)
     shift = Shift(home, database, serving, _say)
     door = Door(where, calls_per_second=asked.calls_per_second)
@@ -66,7 +72,7 @@ def serve(asked: ServeAsked) -> int:
     )
     listener = Listener(make_app(served, sync=agents_sync(lambda: shift.fleet)), sock)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, receiver or nullcontext():
         listener.start()
         host, port = sock.getsockname()[:2]
         _say(f"listens on http://{f'[{host}]' if ':' in host else host}:{port}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +25,7 @@ from wattline.facility import Facility, TrafficClass
 from wattline.live import Home, Meters
 from wattline.live.launching import attempt_name
 from wattline.live.printed import Printed
-from wattline.live.site_stores import RECEIVER_TOKEN, SiteStores
+from wattline.live.site_stores import SiteStores, make_receiver
 from wattline.live.site_world import SiteLiveWorld
 from wattline.live.uplink import Uplink
 from wattline.plane.session import LEASE_SECONDS, Session
@@ -228,22 +227,10 @@ class AgentProcess:
         return max(1.0, min(rates, default=_UNBOUNDED))
 
     def _receive(self) -> Receiver | None:
-        token = os.environ.get(RECEIVER_TOKEN, "")
         if self._asked.receive is None:
             return None
-        if not token:
-            raise UsageError(
-                f"--receive {self._asked.receive}: needs a token that all sites share",
-                hint=f"set {RECEIVER_TOKEN}",
-            )
-        host, _, port = self._asked.receive.rpartition(":")
-        if not host or not port.isdigit():
-            raise UsageError(
-                f"--receive {self._asked.receive}: is no HOST:PORT", hint="such as 10.0.0.5:8470"
-            )
         folder = self._session.home.root / "sites" / self._asked.site / "checkpoints"
-        folder.mkdir(parents=True, exist_ok=True)
-        receiver = Receiver(folder, token, host=host, port=int(port)).__enter__()
+        receiver = make_receiver(self._asked.receive, folder).__enter__()
         self.agent.receives_at = receiver.url
         return receiver
 

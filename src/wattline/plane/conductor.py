@@ -13,7 +13,7 @@ from wattline.engines import engines_of
 from wattline.errors import WattlineError
 from wattline.live import LiveWorld, Meters
 from wattline.live.fleet import FleetWorld
-from wattline.live.site_stores import SiteStores
+from wattline.live.site_stores import SiteStores, receiver_of
 from wattline.plane.grid_outlooks import GridOutlooks
 from wattline.plane.policy_arms import Arms
 from wattline.plane.policy_in_force import Following
@@ -65,6 +65,7 @@ class Conductor:
         watcher: Watcher,
         seed: int = 0,
         following: Following | None = None,
+        receives_at: str = "",
     ) -> None:
         self._session = session
         self._following, self._shadow, self._arms = following, Shadow(session), Arms(session)
@@ -108,6 +109,8 @@ class Conductor:
             state=self.state, timing=Timing(), clock=here.now, local=here, is_writer=self._is_writer
         )
         stores.receivers = self.world.desk.receivers
+        if receives_at:
+            self.world.desk.own_receiver = lambda site: receiver_of(receives_at, site)
         self._journal = StepJournal(session.store.journal, session.answered)
         self._renew_at = time.monotonic() + LEASE_SECONDS / 3
         self._snapshot_at = time.monotonic() + _SNAPSHOT_EVERY_SECONDS

@@ -40,6 +40,7 @@ class Serving:
     policy: str | None = None
     faults: tuple[Fault, ...] = ()
     seed: int = 0
+    receives_at: str = ""  # where agents of other sites fetch and bring checkpoints of those run here
 
 
 Say = Callable[[str], None]
@@ -126,6 +127,7 @@ class Shift:
             faults=asked.faults,
             watcher=_Log(self._say),
             seed=asked.seed,
+            receives_at=asked.receives_at,
             following=Following(session, policy) if asked.policy is None else None,
         )
 

@@ -261,3 +261,14 @@ def test_a_server_that_was_replaced_renews_nothing(hub: Hub) -> None:
     stale.events()
     with pytest.raises(Exception, match="not the active one"):
         future.result(0)
+
+
+def test_an_agent_is_told_where_checkpoints_of_each_other_site_are_to_be_had() -> None:
+    hub = Hub()
+    hub.fleet.desk.own_receiver = lambda site: f"http://hub:1/{site}"
+    hub.attach("zurich")
+    assert hub.ask("zurich").receivers == {"oslo": "http://hub:1/oslo"}
+    hub.attach("oslo")
+    assert hub.ask("zurich").receivers == {}  # the hub does not run it any more, and its agent takes none
+    hub.ask("oslo", receives_at="http://oslo:1")
+    assert hub.ask("zurich").receivers == {"oslo": "http://oslo:1"}

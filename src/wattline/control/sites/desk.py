@@ -18,7 +18,7 @@ journaled:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -72,6 +72,7 @@ class Desk:
         self._began_at = now
         self._answered_at: dict[str, float] = {}
         self.receivers: dict[str, str] = {}  # by site, where its agent takes and hands over checkpoints
+        self.own_receiver: Callable[[str], str] = lambda _: ""  # the same, of a site without an agent
         self._numbers: dict[str, int] = {}  # of the last request of each site
         self._through: dict[str, int] = {}  # what is queued and not journaled yet
         self._queue: list[Event] = []
@@ -138,7 +139,11 @@ class Desk:
         disowned = tuple(held for held in request.holds if not _is_current(state, held, site))
         self._take(state, record, request, now)
         self.receivers[site] = request.receives_at
-        others = {other: url for other, url in self.receivers.items() if url and other != site}
+        others = {
+            other: url
+            for other in state.plant.sites
+            if other != site and (url := self._receiver_of(state, other))
+        }
         reply = SyncReply(number=request.number, heard=record.heard, adopted=state.adopted, receivers=others)
         if record.standing is Standing.REGIONAL_FALLBACK and request.accepts != record.epoch + 1:
             # It may have been sent long ago: only what it says after this answer counts.
@@ -159,6 +164,9 @@ class Desk:
             return replace(reply, lease=self._lease(state, record), soon=True)
         orders = tuple(_orders(state, site))
         return replace(reply, lease=self._lease(state, record), orders=orders)
+
+    def _receiver_of(self, state: State, site: str) -> str:
+        return self.receivers.get(site, "") if site in state.sites else self.own_receiver(site)
 
     def give_up(self, state: State, site: str, *, actor: str, now: float) -> None:
         """A person's word that nothing runs at a site any more, whatever its agent thinks."""
