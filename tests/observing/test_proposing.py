@@ -31,6 +31,19 @@ def test_nodes_under_one_switch_are_guessed_to_share_a_rack() -> None:
     assert list(found.hosts.values()) == ["n1", "n2", "n10"]
 
 
+@pytest.mark.parametrize(
+    "names", [("n1",), ("n8", "n9", "n10"), ("n01", "n02"), ("n1", "n3"), ("n9", "n10x")]
+)
+def test_work_begins_on_the_nodes_that_slurm_knows(names: tuple[str, ...]) -> None:
+    """Without the engine a server would run jobs as processes of its own, whatever machine it stands on."""
+    found = proposed(*(a_machine(name) for name in names))
+    assert found is not None
+    (site,) = found.facility.sites
+    assert site.engine == "slurm"
+    assert [node.hostname for rack in site.racks for node in rack.nodes] == list(names)
+    assert found.hosts == {node.name: node.host for rack in site.racks for node in rack.nodes}
+
+
 def test_a_table_says_where_nodes_stand(tmp_path: Path) -> None:
     table = tmp_path / "racks.csv"
     table.write_text(

@@ -16,6 +16,7 @@ from wattline.observing.machines import Machine
 from wattline.observing.racks import LONGEST_RACK, Standing
 from wattline.observing.throttling import device_of
 from wattline.spec import FacilityDocument, build_facility, parse_document
+from wattline.spec.ranges import names_in
 
 _ROOM = 1.5  # more than any margin that a policy keeps: what is assumed must not bind
 # Fans and supply losses of a server that is cooled by air are an eighth of what its GPUs take and more
@@ -151,6 +152,7 @@ def _site(
     for rack_name, rack in racks.items():
         lines += _rack(name, rack_name, rack, known, hosts, names, assumed)
     lines.append("    storage: {throughput: 1GB/s}  # assumed")
+    lines.append("    engine: slurm  # work begins as jobs of it, once `wattline serve` conducts this")
     return lines + _telemetry(known, names)
 
 
@@ -202,8 +204,15 @@ def _rack(
     for (model, gpus, cpus, other_watts), group in groups:
         said = f"count: {len(group)}, gpu: {model}, gpus: {gpus}, cpus: {max(1, cpus)}"
         said += f", other: {_watts(other_watts)}"  # `assumed` names it
-        lines.append(f"          - {{{said}}}  # {group[0]}" + (f" to {group[-1]}" if len(group) > 1 else ""))
+        said += f", hosts: [{_hosts(group)}]"
+        lines.append(f"          - {{{said}}}")
     return lines
+
+
+def _hosts(group: list[str]) -> str:
+    """What Slurm calls them, as a range where they are one."""
+    whole = f"{group[0]}..{group[-1]}"
+    return whole if len(group) > 1 and names_in(whole) == tuple(group) else ", ".join(map(_quoted, group))
 
 
 def _telemetry(known: Known, names: list[str]) -> list[str]:
