@@ -237,6 +237,8 @@ def test_a_token_is_asked_for_once_there_is_one(fleet: Fleet) -> None:
     ran = fleet.ask("submit", "--wait", "--output", "json", token=secret)
     assert ran.code == 0, ran.err
     assert fleet.here("status", ran.json["run_id"], "--output", "json").json["submitted_by"] == "ci"
+    stray = fleet.here("token", "create", "fra", "--role", "agent", "--site", "atlantis")
+    assert (stray.code, "site 'atlantis' is not known here" in stray.err) == (2, True)
     assert fleet.here("token", "revoke", "ci").code == 0
     wait_until(lambda: fleet.ask("status", token=secret).code == 3)
     fleet.leave(server)

@@ -85,6 +85,16 @@ def test_tokens_are_made_here_and_who_names_a_server_is_told(client: Wattline, t
     assert f"works on the state folder {tmp_path / 'client'}" in ran.err
 
 
+def test_who_makes_the_first_token_is_told_that_operators_need_one_too(client: Wattline) -> None:
+    """Until then whoever reached the server was its operator."""
+    alone = "no operator has one: `wattline token create NAME --role operator` makes it"
+    assert alone in client("token", "create", "fra", "--role", "agent", "--site", "frankfurt").err
+    assert alone not in client("token", "create", "ada", "--role", "operator").err
+    assert alone not in client("token", "create", "ci", "--project", "nlp").err
+    client("token", "revoke", "ada")
+    assert alone in client("token", "create", "eve", "--role", "reader").err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

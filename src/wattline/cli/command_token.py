@@ -9,6 +9,7 @@ from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.cli.remote import say_here
 from wattline.errors import UsageError
 from wattline.live import Home
+from wattline.plane.finding import unknown
 from wattline.plane.moments import iso
 from wattline.plane.session import open_session, user
 from wattline.store.tokens import Role, TokenInfo
@@ -26,11 +27,16 @@ def create_token(
     say_here()
     session, now = open_session(Home.find()), time.time()
     try:
+        if site is not None and session.state is not None and site not in session.state.plant.sites:
+            raise unknown("site", site, session.state.plant.sites)
         secret = session.store.tokens.create(
             name, role=Role(role), project=project, site=site, ttl_seconds=ttl_seconds, now=now
         )
         detail = f"{role}, expires {iso(now + ttl_seconds)}"
         session.store.audit.append(now, user(), project or "", "create_token", name, "accepted", detail)
+        has_operator = any(
+            token.role is Role.OPERATOR and token.is_good_at(now) for token in session.store.tokens.list()
+        )
     finally:
         session.close()
     if as_json:
@@ -38,6 +44,11 @@ def create_token(
         return 0
     sys.stdout.write(f"{secret}\n")
     sys.stderr.write(f"shown once; it expires {iso(now + ttl_seconds)}. Set WATTLINE_TOKEN to it.\n")
+    if not has_operator:
+        sys.stderr.write(
+            "the server asks everybody for a token now, and no operator has one: "
+            "`wattline token create NAME --role operator` makes it\n"
+        )
     return 0
 
 

@@ -15,7 +15,8 @@ from wattline.state import SiteAsked, SiteRecord, State
 
 SITE_WANTS = tuple(MAY_BE)
 _DONE = {
-    "give_up": "is given up: what it held goes on elsewhere, from the newest copies",
+    "give_up": "is given up: what it held goes on elsewhere, from the newest copies; "
+    "nothing begins there until an agent of any home runs it again (`wattline agent --site`)",
     "reviewed": "takes work again",
 }
 
