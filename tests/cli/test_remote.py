@@ -85,6 +85,25 @@ def test_tokens_are_made_here_and_who_names_a_server_is_told(client: Wattline, t
     assert f"works on the state folder {tmp_path / 'client'}" in ran.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "r1/train"),
+        ("status", "../../etc"),
+        ("status", "--site", "a/b"),
+        ("site", "give-up", "a/b"),
+    ],
+)
+def test_a_name_with_a_slash_is_a_name_that_nobody_has_and_no_path(
+    guarded: Running, client: Wattline, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WATTLINE_URL", guarded.url)
+    ran = client(*words)
+    assert ran.code == 2
+    assert f"{words[-1]!r} is not known here" in ran.err
+    assert "/api/" not in ran.err
+
+
 def test_who_makes_the_first_token_is_told_that_operators_need_one_too(client: Wattline) -> None:
     """Until then whoever reached the server was its operator."""
     alone = "no operator has one: `wattline token create NAME --role operator` makes it"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from rich.console import Console
 from rich.text import Text
 
 from wattline.cli.printing import plain, print_json, stdout_console
-from wattline.cli.remote import find_server
+from wattline.cli.remote import find_server, path_part
 from wattline.plane.conditions import describe_conditions, find_conditions
 from wattline.plane.finding import open_view
 from wattline.plane.moments import clock
@@ -20,7 +18,7 @@ _MOST_RACKS = 5
 def show_conditions(site: str, *, as_json: bool) -> int:
     server = find_server()
     if server is not None:
-        server.show(f"/api/v1/sites/{quote(site, safe='')}/conditions", as_json=as_json)
+        server.show(f"/api/v1/sites/{path_part('site', site)}/conditions", as_json=as_json)
         return 0
     with open_view() as view:
         conditions = find_conditions(view, site)

@@ -6,12 +6,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 from rich.console import Console
 
 from wattline.cli.printing import columns, plain, print_json, stdout_console
-from wattline.cli.remote import Server, find_server
+from wattline.cli.remote import Server, find_server, path_part
 from wattline.errors import UsageError
 from wattline.plane.excepting import describe_exception, quantity_of_rule
 from wattline.plane.finding import View, open_view
@@ -77,7 +76,7 @@ def request_exception(
 def answer_exception(exception: str, *, approved: bool, name: str | None, note: str, as_json: bool) -> int:
     server = _server_for(name)
     if server is not None:
-        path = f"{PATH}/{quote(exception, safe='')}/{'approve' if approved else 'deny'}"
+        path = f"{PATH}/{path_part('request', exception)}/{'approve' if approved else 'deny'}"
         server.show_posted(path, {"note": note}, as_json=as_json)
         return 0
     with open_view() as view:

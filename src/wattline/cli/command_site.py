@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from urllib.parse import quote
 
 from wattline.cli.printing import plain, print_json, stdout_console
-from wattline.cli.remote import find_server
+from wattline.cli.remote import find_server, path_part
 from wattline.plane.finding import open_view
 from wattline.plane.session import user
 from wattline.plane.site_words import ask_of_site, describe_word, say_word, site_asked
@@ -16,7 +15,7 @@ from wattline.plane.told import SiteWord
 def say_of_site(site: str, want: str, *, as_json: bool) -> int:
     server = find_server()
     if server is not None:
-        path = f"/api/v1/sites/{quote(site, safe='')}/{want.replace('_', '-')}"
+        path = f"/api/v1/sites/{path_part('site', site)}/{want.replace('_', '-')}"
         told, heard = server.post(path, {}, SiteWord), True
     else:
         with open_view() as view:

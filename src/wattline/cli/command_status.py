@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from urllib.parse import quote
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from wattline.cli.printing import columns, plain, print_json, stdout_console
-from wattline.cli.remote import find_server
+from wattline.cli.remote import find_server, path_part
 from wattline.live import Home
 from wattline.plane.finding import View, find_run, newest_first, open_if_any, open_view
 from wattline.plane.moments import clock
@@ -40,7 +39,9 @@ _STYLES = {
 def show_status(run: str | None, *, as_json: bool) -> int:
     server = find_server()
     if server is not None:
-        server.show("/api/v1/status" if run is None else f"/api/v1/runs/{quote(run)}", as_json=as_json)
+        server.show(
+            "/api/v1/status" if run is None else f"/api/v1/runs/{path_part('run', run)}", as_json=as_json
+        )
         return 0
     if run is None:
         with open_if_any() as view:

@@ -25,7 +25,7 @@ import msgspec
 
 from wattline.cli.printing import plain, print_json
 from wattline.decoding import decode_json
-from wattline.errors import UnavailableError, WattlineError
+from wattline.errors import UnavailableError, UsageError, WattlineError
 from wattline.live import Home
 from wattline.live.addresses import Servers
 from wattline.plane.told import Steered
@@ -224,3 +224,12 @@ def _error_of(status: int, answered: Answered) -> RemoteError:
             detail=f"the server answered {status}", hint="is WATTLINE_URL that of a Wattline server?"
         )
     return RemoteError(status, told)
+
+
+def path_part(what: str, name: str) -> str:
+    """A name inside a path: one with a slash would be taken for another path, and none has one."""
+    if "/" in name:
+        raise UsageError(
+            f"{what} {name[:100]!r} is not known here", hint=f"the name of a {what} has no slash"
+        )
+    return quote(name, safe="")
