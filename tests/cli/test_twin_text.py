@@ -105,6 +105,18 @@ def test_a_scenario_leaves_out_what_neither_policy_has_and_keeps_what_one_has() 
     assert shown["breakers tripped"] == ["0", "0"]
 
 
+def test_what_jobs_waited_for_is_told_by_share_the_most_first(capsys: Capture) -> None:
+    waits = {"cooling.loop": 750.0, "gpus": 200.0, "power.rack": 50.0}
+    report = a_report(waited_for=waits, idle_gpu_hours=1000.0)
+    print_report(report)
+    shown = capsys.readouterr().out
+    assert " ".join(row_of(shown, "cooling.loop")) == "cooling.loop 750 75 %"
+    assert "Jobs waited for cooling.loop 75 % of their time" in shown
+    beside = {name: values for name, *values in side_by_side([report, a_report(policy="fifo")])}
+    assert beside["jobs waited most for"] == ["cooling.loop, 75 %", "–"]
+    assert beside["GPU-hours idle while jobs waited"] == ["1,000", "0"]
+
+
 def test_shares_differ_by_points(capsys: Capture) -> None:
     print_comparison(compare([a_report(policy="fifo"), a_report(policy="easy", utilisation=0.7)]))
     assert "easy 70 % -9 points" in " ".join(capsys.readouterr().out.split())

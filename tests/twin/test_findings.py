@@ -1,7 +1,15 @@
 from __future__ import annotations
 
 from twin.recording import a_layout, a_report
-from wattline.twin.findings import find_carbon, find_heat, find_power, find_queue, find_utilisation
+from wattline.twin.findings import (
+    find_carbon,
+    find_excess,
+    find_heat,
+    find_power,
+    find_queue,
+    find_utilisation,
+    find_what_binds,
+)
 from wattline.twin.report import Minutes
 from wattline.twin.timeline import Count, Sample, Series, Timeline
 
@@ -89,3 +97,27 @@ def test_carbon_and_cost_are_told_as_far_as_they_are_known() -> None:
     assert find_carbon(a_report()) == "440 t of CO₂e and 139,230 USD for energy"
     assert find_carbon(a_report(carbon_kg=None)) == "139,230 USD for energy"
     assert find_carbon(a_report(carbon_kg=None, cost_usd=None)) == "Neither carbon nor cost is known"
+
+
+def test_what_binds_is_told_with_what_would_help_where_watts_are_claimed_and_not_drawn() -> None:
+    waited = {"cooling.loop": 90.0, "gpus": 10.0}
+    hours = 2500 * a_report().simulated_hours
+    said = find_what_binds(a_report(waited_for=waited, idle_gpu_hours=0.25 * hours))
+    assert said.startswith(
+        "Jobs waited for cooling.loop 90 % of their time, while 25 % of all GPU-hours stood idle"
+    )
+    assert "power_sharing" in said
+    for no_help in (
+        {"shares_watts": True},  # it does already
+        {"idle_gpu_hours": 0.01 * hours},  # nothing to be had
+        {"waited_for": {"gpus": 1.0}},  # not by watts
+    ):
+        report = a_report(**{"waited_for": waited, "idle_gpu_hours": 0.25 * hours} | no_help)
+        assert "power_sharing" not in find_what_binds(report)
+    assert find_what_binds(a_report()) == ""
+
+
+def test_work_that_was_done_over_caps_is_told_as_such() -> None:
+    over = a_report(policy="power-blind", cap_violations={"zurich/r1": 60.0, "zurich/r2": 7200.0})
+    assert find_excess(over) == "power-blind had zurich/r2 and another over their caps, at worst for 2 h"
+    assert find_excess(a_report()) == ""

@@ -16,7 +16,7 @@ def test_json_has_the_keys_that_scripts_depend_on() -> None:
         peak_kw cap_violation_seconds throttle_gpu_seconds shutdowns preemptions migrations seed digest"""
     added = """facility policy arrival_scale truth emulated not_estimated refused_because lines_refused trips
         sites feeds egress_usd reclaims late sizes slos power_throttle_gpu_seconds heat_throttle_gpu_seconds
-        cap_violations begins_at"""
+        cap_violations begins_at waited_for idle_gpu_hours shares_watts"""
     assert set(written) == {*promised.split(), *added.split()}
     assert set(written["jobs"]) == {"submitted", "completed", "refused", "unfinished"}
     assert set(written["wait_minutes"]) == set(written["completion_minutes"]) == {"mean", "p50", "p95"}

@@ -13,6 +13,7 @@ from wattline.cli.printing import plain, print_json, stdout_console
 from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import UsageError
 from wattline.twin.figures import side_by_side
+from wattline.twin.findings import find_excess, find_what_binds
 from wattline.twin.plots import FOOTER
 from wattline.twin.replaying import read_rules
 from wattline.twin.run import Outcome, Setting, run
@@ -100,4 +101,7 @@ def print_played(played: Played) -> None:
                 (say_ratio(ratio), style),
             )
         )
+    for said in (find_excess(against) if against is not None else "", find_what_binds(report)):
+        if said:
+            console.print(plain(said))
     console.print(plain(f"seed {report.seed}, digest {report.digest}"), style="dim", soft_wrap=True)

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from wattline.cli.printing import columns, plain, stdout_console
 from wattline.twin.comparison import Comparison, Contest, Standing
-from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table
+from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table, wait_table
+from wattline.twin.findings import find_what_binds
 from wattline.twin.plots import FOOTER
 from wattline.twin.report import Report
 from wattline.twin.wording import UNKNOWN, one_line, say_count, say_difference, say_metric
@@ -50,10 +51,14 @@ def print_report(report: Report) -> None:
     console.print(f"{done} of {asked} jobs completed; {FOOTER}", style="dim")
     console.print()
     console.print(_figures(figures_of(report)))
-    for header, rows in (site_table(report), size_table(report)):
+    for header, rows in (site_table(report), size_table(report), wait_table(report)):
         if rows:
             console.print(_rows(header, rows))
             console.print()
+    binds = find_what_binds(report)
+    if binds:
+        console.print(plain(binds))
+        console.print()
     if report.slos:
         console.print(_slos(report))
         console.print()

@@ -67,6 +67,18 @@ def size_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return header, rows
 
 
+def wait_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A header, and a row for each of the rules that kept jobs waiting for longest."""
+    header, total = ("jobs waited for", "job-hours", "share"), sum(report.waited_for.values())
+    most = list(report.waited_for.items())[:_MOST_RULES]
+    return header, [(rule, say_count(hours), say_share(hours / total)) for rule, hours in most if hours]
+
+
+def _most_waited_for(report: Report) -> str:
+    _, rows = wait_table(report)
+    return f"{rows[0][0]}, {rows[0][2]}" if rows else "–"
+
+
 def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A header, and a row for each SLO: how it stands, what is left of its budget and what ate it."""
     header = ("SLO", "what it says", "now", "budget left", "burn 1h 6h 3d", "what ate it")
@@ -84,6 +96,7 @@ def slo_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return header, [tuple("–" if cell == UNKNOWN else cell for cell in row) for row in rows]
 
 
+_MOST_RULES = 5
 # Left out of a scenario where no policy has any: most facilities have no cloud, and most jobs no deadline.
 _ONLY_SOMETIMES = ("machines taken back", "ended after their deadline", "cost of egress")
 
@@ -105,6 +118,8 @@ def _in_a_scenario(report: Report) -> Iterator[tuple[str, str]]:
     yield "… to preemption", say_gpu_hours(lost.preempt)
     yield "… to pauses", say_gpu_hours(lost.pause)
     yield "GPUs busy while jobs came", say_share(report.utilisation)
+    yield "GPU-hours idle while jobs waited", say_gpu_hours(report.idle_gpu_hours)
+    yield "jobs waited most for", _most_waited_for(report)
     yield from over_caps(report)
     yield "breakers tripped", say_count(report.trips)
     yield "nodes shut down by heat", say_count(report.shutdowns)
@@ -150,6 +165,7 @@ def _gpus(report: Report) -> Group:
         figures=(
             ("in the facility", say_count(report.gpus)),
             ("busy while jobs arrived", say_share(report.utilisation)),
+            ("idle while jobs waited", say_gpu_hours(report.idle_gpu_hours)),
             ("useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)),
             ("lost GPU-hours", say_gpu_hours(lost.total)),
             ("… to caps and heat", say_gpu_hours(lost.throttle)),

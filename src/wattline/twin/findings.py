@@ -12,6 +12,9 @@ from wattline.twin.wording import say_count, say_mass, say_minutes, say_money, s
 from wattline.units import format_celsius, format_seconds, format_watts
 
 _NO_WAIT_MINUTES = 1 / 60
+_MUCH_IDLE = 0.05
+_BY_WATTS = ("power.", "cooling.")
+_SHARE_WATTS = "have the policy share watts by what is read (power_sharing, as capped-fleet does)"
 
 
 def find_utilisation(report: Report, series: Series) -> str:
@@ -31,6 +34,30 @@ def find_power(report: Report, series: Series) -> str:
     if report.cap_violations:
         return f"{said}; {_say_over(report.cap_violations)}"
     return f"{said}; {'not for long, so that ' if watts > cap_watts else ''}no cap was violated"
+
+
+def find_what_binds(report: Report) -> str:
+    """What jobs waited for most of all, and what stood idle meanwhile; nothing where nobody was told why."""
+    idle = _idle_share(report)
+    rule = next(iter(report.waited_for), None)
+    if rule is None or idle is None:
+        return ""
+    share = report.waited_for[rule] / sum(report.waited_for.values())
+    stood = f"while {say_share(idle)} of all GPU-hours stood idle"
+    said = f"Jobs waited for {rule} {say_share(share)} of their time, {stood}"
+    if report.shares_watts or idle < _MUCH_IDLE or not rule.startswith(_BY_WATTS):
+        return said
+    return f"{said}. A job counts for the most it may draw: let it say less (peak_power), or {_SHARE_WATTS}"
+
+
+def find_excess(report: Report) -> str:
+    """What a policy took that its halls are not made for; nothing where it kept to their caps."""
+    return f"{report.policy} had {_say_over(report.cap_violations)}" if report.cap_violations else ""
+
+
+def _idle_share(report: Report) -> float | None:
+    hours = report.gpus * report.simulated_hours
+    return report.idle_gpu_hours / hours if hours > 0 else None
 
 
 def _say_over(seconds_of: Mapping[str, float]) -> str:

@@ -8,7 +8,16 @@ from html import escape
 from pathlib import Path
 
 from wattline.errors import UnavailableError
-from wattline.twin.figures import Group, figures_of, side_by_side, site_table, size_table, slo_table
+from wattline.twin.figures import (
+    Group,
+    figures_of,
+    side_by_side,
+    site_table,
+    size_table,
+    slo_table,
+    wait_table,
+)
+from wattline.twin.findings import find_excess, find_what_binds
 from wattline.twin.plots import FOOTER, Picture, draw_pictures
 from wattline.twin.report import Report
 from wattline.twin.scenario import Played
@@ -45,6 +54,7 @@ def render_page(
         "</div></section>",
         _sites(report),
         _sizes(report),
+        _waits(report),
         _slos(report),
         _refusals(report),
         f"<footer>seed {report.seed}, digest <code>{escape(report.digest)}</code></footer>",
@@ -96,6 +106,8 @@ def _scenario(played: Played) -> str:
     table = show_table(("", ours.policy, theirs.policy), side_by_side([ours, theirs]))
     ratio = say_ratio(played.useful_gpu_hours_ratio)
     said = f"useful GPU-hours, {ours.policy} for each of {theirs.policy}: {ratio}"
+    excess = find_excess(theirs)
+    said = f"{said}. {excess}" if excess else said
     pictured = f"Pictures and figures below are those of {ours.policy}."
     heading = f"{ours.policy} beside {theirs.policy}"
     return f"<section><h2>{escape(heading)}</h2>{table}<p>{escape(said)}. {escape(pictured)}</p></section>"
@@ -109,6 +121,12 @@ def _sites(report: Report) -> str:
 def _sizes(report: Report) -> str:
     header, rows = size_table(report)
     return f"<section><h2>Waits by size</h2>{show_table(header, rows)}</section>" if rows else ""
+
+
+def _waits(report: Report) -> str:
+    header, rows = wait_table(report)
+    told = f"<p>{escape(find_what_binds(report))}.</p>"
+    return f"<section><h2>What jobs waited for</h2>{show_table(header, rows)}{told}</section>" if rows else ""
 
 
 def _slos(report: Report) -> str:

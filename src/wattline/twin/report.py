@@ -151,6 +151,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     heat_throttle_gpu_seconds: float = 0.0  # of these, slowed by heat
     begins_at: str = ""  # in the twin: what weather, prices and carbon are those of
     cap_violations: dict[str, float] = {}  # a rack or supply → seconds above what it may draw
+    waited_for: dict[str, float] = {}  # a rule → job-hours that it kept waiting, the most first
+    idle_gpu_hours: float = 0.0  # of GPUs in halls that nobody held while some job waited
+    shares_watts: bool = False  # whether jobs count for what is read of them, not for the most they may draw
     slos: dict[str, Standing] = {}  # those that were asked about, as they stand at the end
     seed: int
     digest: str

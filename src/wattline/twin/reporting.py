@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wattline.twin.run import Setting
     from wattline.twin.tally import Tally
     from wattline.twin.truth import EnergyTally
+    from wattline.twin.waiting_for import WaitingFor
     from wattline.twin.world import TwinWorld
 
 
@@ -34,6 +35,7 @@ def report_of(
     setting: Setting,
     world: TwinWorld,
     starts: Starts,
+    waiting_for: WaitingFor,
     *,
     digest: str,
     wall_seconds: float,
@@ -99,6 +101,9 @@ def report_of(
         heat_throttle_gpu_seconds=energy.heat_throttle_gpu_seconds,
         begins_at=datetime.fromtimestamp(setting.begins_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         cap_violations=dict(energy.cap_violation_seconds),
+        waited_for=waiting_for.job_hours,
+        idle_gpu_hours=waiting_for.idle_gpu_hours,
+        shares_watts=setting.policy.power_sharing.is_on,
         seed=setting.seed,
         digest=digest,
         sizes=sizes_of(tally.waited_gpus, tally.wait_seconds),

@@ -34,6 +34,7 @@ from wattline.twin.spot_prices import Prices
 from wattline.twin.spreading import Rates
 from wattline.twin.timeline import Mark, Timeline
 from wattline.twin.truth import Surroundings, Truth
+from wattline.twin.waiting_for import WaitingFor
 from wattline.twin.workload import Arrival
 from wattline.twin.world import USUAL_OVERHEADS, Overheads, TwinWorld
 
@@ -166,13 +167,16 @@ def run(
     )
     promises = Promises(state.plant.facility, setting.slos) if setting.slos else None
     journal = RunJournal(keep, None if promises is None else promises.note)
+    waiting_for = WaitingFor(state, begins_at)
     with _uncollected():
-        drive(world, state, setting, journal, tell)
+        drive(world, state, setting, journal, tell, waiting_for.hear)
     world.finish()
+    waiting_for.finish(world.now())
     report = report_of(
         setting,
         world,
         state.resting.starts,
+        waiting_for,
         digest=journal.digest,
         wall_seconds=time.monotonic() - wall,
         cpu_seconds=time.process_time() - cpu,
@@ -221,9 +225,13 @@ def drive(
     setting: Setting,
     journal: RunJournal,
     tell: Callable[[Glimpse], None] | None = None,
+    hear: Callable[[Decision], None] | None = None,
 ) -> None:
-    """Turn after turn, until nothing is left to happen; what was not told by then is taken note of."""
-    _drive(world, state, setting, journal, tell)
+    """Turn after turn, until nothing is left to happen; what was not told by then is taken note of.
+
+    `hear` gets each decision once it is settled.
+    """
+    _drive(world, state, setting, journal, tell, hear)
     if world.has_news:
         events = world.events()
         state.fold(events)
@@ -236,12 +244,15 @@ def _drive(
     setting: Setting,
     journal: RunJournal,
     tell: Callable[[Glimpse], None] | None,
+    hear: Callable[[Decision], None] | None,
 ) -> None:
     ends_at = math.inf if setting.until_seconds is None else setting.begins_at + setting.until_seconds
     policy, decide, tally = setting.policy, setting.decide, world.tally
     busy_at = setting.begins_at
     while True:
         decision = step(world, state, policy, journal, decide)
+        if hear is not None:
+            hear(decision)
         tally.check()
         if tell is not None and journal.steps % _PROGRESS_STEPS == 0:
             tell(Glimpse(world.now(), tally.submitted, tally.ended, tally.waiting))
