@@ -180,6 +180,11 @@ def format_celsius(celsius: float) -> str:
     return f"{celsius:.1f} °C"
 
 
+def _digits(number: float) -> str:
+    """Three that count, and all of those before the point: 1.98, 19.8, 1,976."""
+    return f"{number:,.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
+
+
 _FORMATS: dict[str, Callable[[float], str]] = {
     "watts": format_watts,
     "seconds": format_seconds,
@@ -189,18 +194,19 @@ _FORMATS: dict[str, Callable[[float], str]] = {
     "celsius": format_celsius,
     "fraction": format_share,
     "minutes": lambda minutes: format_seconds(60 * minutes),
-    "hours": lambda hours: f"{hours:.3g} h",
+    "hours": lambda hours: f"{_digits(hours)} h",
     "usd": lambda usd: f"{usd:,.2f} USD",
-    "kwh": lambda kwh: f"{kwh:.3g} kWh",
-    "kg": lambda kg: f"{kg:.3g} kg",
+    "kwh": lambda kwh: f"{_digits(kwh)} kWh",
+    "kg": lambda kg: f"{_digits(kg)} kg",
     "gpus": lambda gpus: f"{gpus:g} GPU" + ("" if gpus == 1 else "s"),
-    "gpu_hours": lambda hours: f"{hours:.3g} GPU-hours",
+    "gpu_hours": lambda hours: f"{_digits(hours)} GPU-hours",
 }
+_LONGEST_FIRST = sorted(_FORMATS, key=len, reverse=True)
 
 
 def unit_of(name: str) -> str:
     """The unit that a name ends with, or an empty string: "short_by_watts" gives "watts"."""
-    return next((unit for unit in sorted(_FORMATS, key=len, reverse=True) if name.endswith(unit)), "")
+    return next((unit for unit in _LONGEST_FIRST if name.endswith(unit)), "")
 
 
 def format_named(name: str, value: float) -> str:

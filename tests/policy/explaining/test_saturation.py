@@ -48,9 +48,7 @@ def test_a_refusal_says_how_long_when_to_come_again_and_what_would_start_now() -
         "forecast_age_seconds": 30.0,
     }
     assert hall.job().state is JobState.REFUSED
-    assert (
-        "submit again at 1970-01-05 03:00 UTC, by this forecast. Starts now if with 4 GPUs" in hall.job().say
-    )
+    assert "submit again at 1970-01-05 03:00 UTC, by this forecast. Starts now with 4 GPUs" in hall.job().say
     hall.submit(a_job("r2/train", gpus=4))
     assert kinds(hall.decide()) == [("start", "r2/train")]
 
@@ -60,7 +58,7 @@ def test_another_class_is_offered_where_it_would_start_and_does() -> None:
     hall = a_world(a_site(nodes=2), policy=a_policy(classes=classes))
     hall.run(a_job("r0/train", gpus=8, scheduling_class="bulk"))
     assert come(hall, 5 * HOUR, scheduling_class="bulk") == [("refuse", "r1/train")]
-    assert "Starts now if in class quick" in hall.job().say
+    assert "Starts now in class quick" in hall.job().say
     hall.submit(a_job("r2/train", gpus=8, scheduling_class="quick"))
     assert kinds(hall.decide()) == [("start", "r2/train")]
 

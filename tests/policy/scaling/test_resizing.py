@@ -297,7 +297,7 @@ def test_explain_offers_fewer_gpus_where_the_policy_resizes_nobody() -> None:
     hall.run(a_job("big/train", gpus=4))
     hall.submit(elastic())
     said = explain(hall.snapshot(), hall.policy, "r1/train")
-    assert "Starts now if with 4 of 8 GPUs" in said.say
+    assert "Starts now with 4 of 8 GPUs" in said.say
     assert said.options[0].fields == {"resources.gpus": "4"}
 
 

@@ -59,7 +59,7 @@ def with_any_gpu(snapshot: Snapshot, request: JobRequest, base: Usage | None) ->
             change=f"also accept {name}, at {place.site}",
             starts_at=snapshot.at,
             cost_delta_usd=costs_more_usd(snapshot, other, place, base),
-            brief=f"it accepts {name} too",
+            brief=f"if it accepts {name} too",
             fields={_GPU: (*request.gpu_models, name)},
         )
 
@@ -99,7 +99,7 @@ def under_cap(snapshot: Snapshot, request: JobRequest, base: Usage | None, each_
             change=f"cap its power at {share} (speed {format_share(speed)}), at {place.site}",
             starts_at=snapshot.at,
             cost_delta_usd=costs_more_usd(snapshot, request, place, base, fraction, speed),
-            brief=f"capped to {share}",
+            brief=f"if capped to {share}",
             fields={_PEAK_POWER: f"{watts}W"},
         )
 

@@ -87,7 +87,7 @@ def _in_between(snapshot: Snapshot, policy: Policy, job: Job) -> Option | None:
         change=f"declare that it takes {said} at most, at {place.site}",
         starts_at=snapshot.at,
         cost_delta_usd=0.0,
-        brief=f"it declared {said} at most",
+        brief=f"if it declared {said} at most",
         fields={"constraints.max_duration": written_seconds(seconds)},
     )
 
@@ -197,7 +197,7 @@ def _in_cloud(snapshot: Snapshot, policy: Policy, job: Job, base: Usage | None) 
         change=f"let it burst to {terms.site} ({terms.say()})",
         starts_at=snapshot.at,
         cost_delta_usd=None if base is None else terms.usd - base.usd,
-        brief=f"it may burst to {terms.site}",
+        brief=f"if it may burst to {terms.site}",
         fields={"constraints.burst": "true"},
     )
 

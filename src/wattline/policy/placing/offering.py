@@ -26,7 +26,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     starts_at: float
     cost_delta_usd: float | None
-    brief: str = ""  # the same after the words "starts now if"
+    brief: str = ""  # the same after the words "starts now"
     fields: dict[str, str | tuple[str, ...]] = {}  # what to write into the phase; empty: nothing
 
     @property
@@ -114,4 +114,4 @@ def tell_options(options: tuple[Option, ...], at: float, most: int = 2) -> str:
             delta = option.cost_delta_usd
             price = f" for {delta:+.2f} USD" if delta is not None and abs(delta) >= 0.005 else ""
             ways.append(f"{option.brief}{price}")
-    return f"Starts now if {', or '.join(ways[:most])}." if ways else ""
+    return f"Starts now {', or '.join(ways[:most])}." if ways else ""
