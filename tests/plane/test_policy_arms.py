@@ -82,6 +82,8 @@ def test_a_candidate_that_refuses_everything_stops_itself(
     assert wattline("policy", "canary", write_policy(tmp_path, **NOBODY), "--site", "here").code == 1
     assert wattline("policy", "canary", write_policy(tmp_path, **NOBODY), "--nodes", "here/new").code == 0
     known.pipeline({f"p{number}": PHASE for number in range(3)})
+    assert "strict decides for here/new (" in wattline("policy", "show").out, "it is no shadow"
+    assert wattline("policy", "show", "-o", "json").json["canary"]["on"] == ["here/new"]
     assert run(known)["status"] == "refused"
     told = wattline("policy", "canary", "status", "-o", "json")
     assert (told.code, told.json["active"]) == (1, False)

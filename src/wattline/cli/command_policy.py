@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
+from wattline.cli.canary_arms import say_share_of
 from wattline.cli.printing import columns, plain, print_json, stdout_console
 from wattline.cli.remote import say_here
 from wattline.live import Home
@@ -100,8 +101,17 @@ def _describe(
         "promoted": None if current is None else _describe_placing(current),
         "adopted": {"policy": adopted["policy"], "sha256": adopted["policy_sha256"]} if adopted else None,
         "conducted": conducted,
-        "canary": None if candidate is None else {"policy": candidate.policy, "sha256": candidate.sha256},
+        "canary": None if candidate is None else _describe_candidate(candidate),
         "history": [_describe_placing(placing) for placing in history],
+    }
+
+
+def _describe_candidate(candidate: Candidate) -> dict[str, object]:
+    return {
+        "policy": candidate.policy,
+        "sha256": candidate.sha256,
+        "on": candidate.on,
+        "share": candidate.share,
     }
 
 
@@ -123,7 +133,10 @@ def _show(
             plain(f"the queue is conducted by {adopted['policy']}, {adopted['policy_sha256'][:19]}…")
         )
     if candidate is not None:
-        console.print(plain(f"in shadow: {candidate.policy}; `wattline policy canary status` tells more"))
+        tried = f"in shadow: {candidate.policy}"
+        if candidate.on:
+            tried = f"{candidate.policy} decides for {say_share_of(candidate)}"
+        console.print(plain(f"{tried}; `wattline policy canary status` tells more"))
     if not history:
         return
     table = columns("when", "what")
