@@ -15,6 +15,7 @@ QUANTITIES = (
     ("kwh", "kwh", "budget.kwh"),
     ("kg_co2e", "kg", "budget.kg_co2e"),
 )
+BUDGETS = frozenset(rule for _, _, rule in QUANTITIES)
 NAMES = {"gpu_hours": "GPU-hours", "usd": "USD", "kwh": "kWh", "kg_co2e": "kg CO2e"}
 # Rules that are no document's, and may be waived: what a job asks for, not where it is put.
 WAIVABLE = ("duration.class", "duration.team", "duration.missing")

@@ -81,6 +81,9 @@ def exempt_by(snapshot: Snapshot, request: JobRequest, policy: Policy) -> tuple[
     )
 
 
+# What mends a quota: what jobs were promised and do not use comes back when they end.
+_PAID_BACK = "a job of {} ends having used less than it may, "
+_PAID_ANEW = "the week ends, or an exception is approved"
 _ABOUT_PLACES = ("instance.type", "residency.team")
 
 
@@ -116,7 +119,8 @@ def judge_budget(
     seconds = request.max_duration_seconds
     promise = promise_at(snapshot.readings, snapshot.plant, request, place, power_fraction, seconds, saved)
     own = Usage() if job is None else job.promise
-    committed = snapshot.account(request.project).committed_besides(own)
+    account = snapshot.account(request.project)
+    committed = account.committed_besides(own)
     verdicts = []
     for name, unit, rule in QUANTITIES:
         limit = getattr(team.quota, name)
@@ -139,7 +143,9 @@ def judge_budget(
                 Verdict(rule=rule, subject=request.project, outcome=Outcome.WARN, numbers=numbers)
             )
         else:
-            verdicts.append(Verdict.wait(rule, request.project, change="the week ends", **numbers))
+            is_promised = asked <= most - getattr(account.used, name)
+            change = f"{_PAID_BACK.format(request.project) if is_promised else ''}{_PAID_ANEW}"
+            verdicts.append(Verdict.wait(rule, request.project, change=change, **numbers))
     return _exempt(snapshot, request, policy, verdicts)
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from wattline.facility import Facility
 from wattline.policy.permitting.classes import judge_class
+from wattline.policy.permitting.exceptions import BUDGETS
 from wattline.policy.permitting.permission import exempt_by, judge_permission
 from wattline.policy.placing.cloud import choose_cloud, may_burst, offers
 from wattline.policy.placing.placement import Choice, choose_place
@@ -92,6 +93,8 @@ def may_ever_burst(draft: Snapshot, policy: Policy, request: JobRequest) -> bool
 
 def _would_help(verdict: Verdict) -> str:
     """What to change about something that no waiting will mend."""
+    if verdict.rule in BUDGETS:
+        return "ask for less, or for an exception"
     wrong_place = verdict.rule in ("residency", "instance.type")
     return verdict.change if wrong_place else "ask for less"
 

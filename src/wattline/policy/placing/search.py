@@ -11,6 +11,7 @@ from wattline.policy.headroom.heat import Coolness, judge_heat
 from wattline.policy.headroom.power import UNITS, Headroom, headroom_of, judge_claim
 from wattline.policy.headroom.roomiest import Roomiest, carriers, nearest_zones
 from wattline.policy.headroom.rooms import Room, Rooms, zone_spans
+from wattline.policy.permitting.exceptions import BUDGETS
 from wattline.policy.permitting.permission import judge_budget
 from wattline.policy.permitting.pools import transfer_usd
 from wattline.policy.placing.gang import Spread
@@ -312,7 +313,7 @@ class Search:
         verdicts = judge_budget(self._snapshot, self._request, place, self._power_fraction, self._policy)
         against = [verdict for verdict in verdicts if not verdict.allows]
         if against:
-            self._note_closest(nodes, distance(against))
+            self._note_against(nodes, against)
         return not against
 
     def _look_closer(self, nodes: Nodes, cost: float, leftover: int, claim: Claim | None = None) -> bool:
@@ -320,7 +321,7 @@ class Search:
         verdicts = self.judge(self.place(nodes), claim)
         against = [verdict for verdict in verdicts if not verdict.allows]
         if against:
-            self._note_closest(nodes, distance(against))
+            self._note_against(nodes, against)
             return False
         warmth, least_watts = 0.0, math.inf
         for verdict in verdicts:
@@ -355,6 +356,12 @@ class Search:
     def _switches(self, nodes: Nodes) -> int:
         spots = self._snapshot.plant.spots
         return len({spots[node].rack.switch for node, _ in nodes})
+
+    def _note_against(self, nodes: Nodes, against: list[Verdict]) -> None:
+        """Where a place would carry the job and its team cannot pay, no other place is what it waits for."""
+        missing = distance(against)
+        is_about_place = any(verdict.rule not in BUDGETS for verdict in against)
+        self._note_closest(nodes, missing if is_about_place else -1.0 / (1.0 + missing))
 
     def _note_closest(self, nodes: Nodes, missing: float) -> None:
         if missing < self._closest_distance:
