@@ -101,13 +101,13 @@ async def _result(call: Call) -> Response:
 async def _jobs(call: Call) -> Response:
     def question(view: View) -> Response:
         run = run_of(call, view)
-        return answer({"jobs": [describe_phase(view.state.jobs[job]) for job in run.jobs]})
+        return answer({"jobs": [describe_phase(view.state, view.state.jobs[job]) for job in run.jobs]})
 
     return await call.ask(question)
 
 
 async def _job(call: Call) -> Response:
-    return await call.ask(lambda view: answer(describe_phase(job_of(call, view)[1])))
+    return await call.ask(lambda view: answer(describe_phase(view.state, job_of(call, view)[1])))
 
 
 async def _explain_run(call: Call) -> Response:

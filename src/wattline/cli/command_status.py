@@ -112,7 +112,7 @@ def _phases_done(view: View, run: Run) -> str:
 
 def _standing(view: View, run: Run) -> Text:
     state, job = state_of(view, run), telling_job(view, run)
-    reason = run.say if run.ended_at is not None else why_not(job) or mode(job)
+    reason = run.say if run.ended_at is not None else why_not(view.state, job) or mode(job)
     if state == "released":  # what was said was that somebody must approve it
         reason = ""
     text = Text(state, style=_STYLES.get(state, ""))
@@ -168,7 +168,7 @@ def _ending(past: Past) -> str:
 def _job_standing(view: View, job: Job) -> Text:
     state = "interrupted" if job.state in HOLDING and view.writer is None else str(job.state)
     text = Text(state, style=_STYLES.get(state, ""))
-    reason = why_not(job) or mode(job) or (job.say if job.state in ENDED else "")
+    reason = why_not(view.state, job) or mode(job) or (job.say if job.state in ENDED else "")
     if job.state is JobState.BLOCKED:
         reason = "after " + ", ".join(earlier.rpartition("/")[2] for earlier in job.request.after)
     return text.append(f": {plain(reason)}", style="none") if reason else text

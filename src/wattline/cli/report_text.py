@@ -153,7 +153,7 @@ def _show_jobs(console: Console, shown: Shown) -> None:
         more = " …" if len(week.running) > _MOST_JOBS else ""
         console.print(plain(f"running: {_counted(week.running, week.running_gpus, 'on')}: {named}{more}"))
     if week.waiting:
-        named = ", ".join(f"{job} ({rule})" if rule else job for job, rule in shown.waits[:_MOST_JOBS])
+        named = ", ".join(f"{job} ({why})" if why else job for job, why in shown.waits[:_MOST_JOBS])
         more = " …" if len(week.waiting) > _MOST_JOBS else ""
         console.print(plain(f"waiting: {_counted(week.waiting, week.waiting_gpus, 'for')}: {named}{more}"))
 

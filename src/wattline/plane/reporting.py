@@ -12,6 +12,7 @@ from wattline.plane.counting import Counted, count
 from wattline.plane.excepting import describe_exception
 from wattline.plane.finding import View, find_run, unknown
 from wattline.plane.moments import iso
+from wattline.plane.standing import why_not
 from wattline.plane.told import ReportTold, ScalingTold, TeamTold
 from wattline.policy.explaining.week import (
     QuotaWeek,
@@ -30,7 +31,7 @@ from wattline.state.account import WEEK_SECONDS, week_ends_at, week_of
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A team's week, the rule that each waiting job waits for, and exceptions that are open or hold."""
+    """A team's week, what each waiting job waits for, and exceptions that are open or hold."""
 
     week: TeamWeek
     waits: tuple[tuple[str, str], ...]
@@ -117,10 +118,7 @@ def _shown(
     week = week_of_team(snapshot, policy, name, is_conducted=view.writer is not None)
     if asked.is_over and counted is not None:
         week, exceptions = _past(policy, name, counted, week_of(asked.at)), ()
-    waits = tuple(
-        (job_id, next((each.rule for each in snapshot.job(job_id).verdicts if not each.allows), ""))
-        for job_id in week.waiting
-    )
+    waits = tuple((job_id, why_not(view.state, snapshot.job(job_id))) for job_id in week.waiting)
     return Shown(week, waits, exceptions)
 
 
@@ -228,7 +226,7 @@ def _describe_team(shown: Shown, now: float) -> TeamTold:
         },
         "running": {"jobs": week.running, "gpus": week.running_gpus},
         "waiting": {
-            "jobs": [{"job": job, "waiting_for": rule or None} for job, rule in shown.waits],
+            "jobs": [{"job": job, "waiting_for": why or None} for job, why in shown.waits],
             "gpus": week.waiting_gpus,
         },
         "exceptions": [describe_exception(each, now) for each in shown.exceptions],

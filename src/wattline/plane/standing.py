@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wattline.plane.finding import View
-from wattline.state import ENDED, Job, JobState, Outcome, Place, Run
+from wattline.policy import dominant
+from wattline.state import ENDED, Job, JobState, Outcome, Place, Run, State
 from wattline.units import format_named, format_share
 
 # Of a run's jobs, the one that says how the run stands: what moves first, then what keeps it from moving.
@@ -50,16 +51,16 @@ def where(place: Place | None) -> str:
     return f"{place.site}: {len(place.nodes)} nodes, {gpus} GPUs"
 
 
-def why_not(job: Job) -> str:
-    """Why a job does not run, in a few words."""
+def why_not(state: State, job: Job) -> str:
+    """Why a job does not run, in a few words; the same reason that `explain` names."""
     if job.asked == "pause" and job.state in (JobState.PAUSED, JobState.PAUSING):
         return "asked to pause"
     if job.state not in (JobState.WAITING, JobState.PAUSED):
         return ""
-    worst = [verdict for verdict in job.verdicts if verdict.outcome in (Outcome.WAIT, Outcome.REFUSE)]
-    if not worst:
-        return ""
-    verdict = next((one for one in worst if one.rule.startswith("scaling.")), worst[0])
+    against = [verdict for verdict in job.verdicts if verdict.outcome in (Outcome.WAIT, Outcome.REFUSE)]
+    verdict = dominant(tuple(against))
+    if verdict is None:
+        return _behind(state, job)
     if verdict.rule == "scaling.waking":
         return f"waits for {verdict.subject} to wake"
     short = next(
@@ -71,6 +72,16 @@ def why_not(job: Job) -> str:
         "",
     )
     return f"{verdict.rule} {verdict.subject}" + (f" {short} short" if short else "")
+
+
+def _behind(state: State, job: Job) -> str:
+    """Nothing is asked of a job while one of its shape that comes before it fits nowhere."""
+    line = state.waiting.get(job.remainder.shape) if job.state is JobState.WAITING else None
+    first = state.jobs[line[0][2]] if line else job
+    if first.id == job.id:
+        return ""
+    is_own = first.request.project == job.request.project  # of others no names are told
+    return f"behind {first.id}" if is_own else f"behind a job of {job.request.gpus} GPUs that came first"
 
 
 def progress(job: Job) -> str:

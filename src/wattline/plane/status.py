@@ -17,7 +17,7 @@ from wattline.plane.told import (
     Status,
     Writer,
 )
-from wattline.state import Job, NodeMode, Run, SiteRecord
+from wattline.state import Job, NodeMode, Run, SiteRecord, State
 
 MaySee = Callable[[str], bool]
 """Whether a project is any business of whoever asks."""
@@ -65,7 +65,7 @@ def describe_one(view: View, run: Run) -> RunStatus:
         "home": str(view.session.home.root),
         "writer": describe_writer(view),
         **describe_standing(view, run),
-        "phases": [describe_phase(view.state.jobs[job]) for job in run.jobs],
+        "phases": [describe_phase(view.state, view.state.jobs[job]) for job in run.jobs],
     }
 
 
@@ -86,11 +86,11 @@ def describe_standing(view: View, run: Run) -> RunStanding:
         "nodes": [name for name, _ in job.place.nodes] if job.place else [],
         "step": job.step,
         "total": job.total,
-        "waiting_for": why_not(job) or None,
+        "waiting_for": why_not(view.state, job) or None,
     }
 
 
-def describe_phase(job: Job) -> PhaseStanding:
+def describe_phase(state: State, job: Job) -> PhaseStanding:
     return {
         "phase": job.request.phase,
         "state": job.state,
@@ -102,7 +102,7 @@ def describe_phase(job: Job) -> PhaseStanding:
         "power_fraction": job.power_fraction,
         "in_flight_fraction": job.in_flight_fraction,
         "attempt": job.attempt,
-        "waiting_for": why_not(job) or None,
+        "waiting_for": why_not(state, job) or None,
         "attempts": [
             {
                 "attempt": past.attempt,
