@@ -84,7 +84,7 @@ def test_who_comes_to_a_queue_that_is_too_long_is_refused_at_once_and_told_what_
     wait_until(lambda: desk.found("runs/*/train/1/started.json"), first)
     second = other.run()
     assert (second.code, second.json["status"]) == (1, "refused"), second.err
-    assert "queue.wait of fleet refuses it: short by" in second.json["say"]
+    assert "queue.wait of fleet refuses it: wait p50 " in second.json["say"]
     assert "UTC, by this forecast. Starts now with 2 GPUs" in second.json["say"]
     assert second.json["say"] in second.err
     assert end(first, signal.SIGINT).code == 130

@@ -41,16 +41,23 @@ def test_a_refusal_says_how_long_when_to_come_again_and_what_would_start_now() -
     come(hall, 5 * HOUR)
     verdict = next(one for one in hall.decisions[-1].verdicts if one.rule == "queue.wait")
     assert verdict.numbers == {
-        "short_by_seconds": 3 * HOUR,
-        "p50_seconds": 5 * HOUR,
-        "p90_seconds": 10 * HOUR,
+        "wait_p50_seconds": 5 * HOUR,
+        "wait_p90_seconds": 10 * HOUR,
         "limit_seconds": 2 * HOUR,
+        "over_by_seconds": 3 * HOUR,
         "forecast_age_seconds": 30.0,
     }
     assert hall.job().state is JobState.REFUSED
     assert "submit again at 1970-01-05 03:00 UTC, by this forecast. Starts now with 4 GPUs" in hall.job().say
     hall.submit(a_job("r2/train", gpus=4))
     assert kinds(hall.decide()) == [("start", "r2/train")]
+
+
+def test_who_comes_again_when_told_does_not_come_too_early() -> None:
+    hall = a_full_hall(max_wait="2h")
+    come(hall, 5 * HOUR + 1.0)
+    assert "wait p50 5 h, wait p90 10 h, limit 2 h, over by 3 h, forecast age 30 s" in hall.job().say
+    assert "submit again at 1970-01-05 03:01 UTC" in hall.job().say, "a minute that is told has not begun"
 
 
 def test_another_class_is_offered_where_it_would_start_and_does() -> None:

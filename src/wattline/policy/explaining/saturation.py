@@ -7,6 +7,7 @@ Who was let in once is never turned away for the length of a queue.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -165,18 +166,18 @@ def _judge_wait(snapshot: Snapshot, job: Job, scope: Scope, most_seconds: float)
     starts_at = forecast.at + forecast.horizon_seconds if counted is None else counted
     over_seconds = starts_at - snapshot.at - most_seconds
     times = (("p50", expected.p50_at), ("p90", expected.p90_at))
-    numbers = {f"{name}_seconds": max(0.0, at - snapshot.at) for name, at in times if at is not None}
-    numbers |= {
-        "limit_seconds": most_seconds,
-        "forecast_age_seconds": max(0.0, snapshot.at - forecast.at),
-    }
+    numbers = {f"wait_{name}_seconds": max(0.0, at - snapshot.at) for name, at in times if at is not None}
+    numbers["limit_seconds"] = most_seconds
+    if over_seconds > 0.0:
+        numbers["over_by_seconds"] = over_seconds
+    numbers["forecast_age_seconds"] = max(0.0, snapshot.at - forecast.at)
     if over_seconds <= 0.0:
         return Verdict.allow("queue.wait", scope.subject, **numbers)
     return Verdict(
         rule="queue.wait",
         subject=scope.subject,
         outcome=_outcome(scope.bound),
-        numbers={"short_by_seconds": over_seconds, **numbers},
+        numbers=numbers,
         say=f"not expected within {format_seconds(forecast.horizon_seconds)}" if is_beyond else "",
         change=f"submit again {_at(starts_at - most_seconds)}, by this forecast",
     )
@@ -209,5 +210,6 @@ def _outcome(bound: QueueBound) -> Outcome:
 
 
 def _at(at: float) -> str:
-    """A moment for somebody anywhere: the journal keeps these words."""
-    return f"at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    """A moment for somebody anywhere, not before it: the journal keeps these words."""
+    minute = 60.0 * math.ceil(at / 60.0)
+    return f"at {datetime.fromtimestamp(minute, UTC):%Y-%m-%d %H:%M} UTC"
