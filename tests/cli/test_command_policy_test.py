@@ -39,6 +39,18 @@ def test_a_policy_that_would_refuse_everything_is_said_loudly(
     assert "refused by rule.nobody: 3 jobs" in text.out
 
 
+def test_what_speaks_of_another_facility_is_told_and_passes(
+    writing: Writing, wattline: Wattline, tmp_path: Path
+) -> None:
+    three_in_line(writing)
+    hold = {"name": "dso", "site": "elsewhere", "at": "2026-05-01T14:00Z", "lasts": "3h", "watts": "5kW"}
+    policy = write_policy(tmp_path, "held", power_sharing={"by": "caps", "holds": [hold]})
+    told = wattline("policy", "test", policy, *ONLY_HISTORY)
+    assert told.code == 0
+    assert "! power_sharing.holds: dso is about site elsewhere" in told.out.replace("\n", " ")
+    assert wattline("policy", "test", policy, *ONLY_HISTORY, "-o", "json").json["warnings"]
+
+
 def test_a_rule_that_cannot_be_evaluated_fails_the_test_even_if_it_only_warns(
     writing: Writing, wattline: Wattline, tmp_path: Path
 ) -> None:

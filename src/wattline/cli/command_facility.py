@@ -11,7 +11,7 @@ from wattline.cli.facility_facts import describe_facts, read_facts
 from wattline.cli.facility_review import Review, review_facility
 from wattline.cli.facility_tree import facility_tree
 from wattline.cli.printing import columns, plain, print_json, stdout_console
-from wattline.policy.explaining.week import review_quotas
+from wattline.policy.explaining.reviewing import review_policy
 from wattline.spec import read_facility, read_policy
 from wattline.state import Plant
 from wattline.telemetry.nvml import NvmlDevice, nvml_unavailable_reason, read_nvml_devices
@@ -37,8 +37,8 @@ def check_facility(path: str, policy: str | None = None, *, as_json: bool) -> in
     facility = read_facility(path)
     review = review_facility(facility)
     if policy is not None:
-        quotas = review_quotas(read_policy(policy), Plant(facility))
-        review = replace(review, warnings=(*review.warnings, *quotas))
+        found = review_policy(read_policy(policy), Plant(facility))
+        review = replace(review, warnings=(*review.warnings, *found))
     if as_json:
         print_json({"source": facility.source, "outcome": "pass", "review": review})
     else:

@@ -19,6 +19,7 @@ from wattline.errors import UnavailableError
 from wattline.plane.finding import open_if_any
 from wattline.plane.moments import iso
 from wattline.plane.past import read_moment
+from wattline.policy.explaining.reviewing import review_policy
 from wattline.spec import read_policy
 
 # Of those that ship, the ones that take less than a second each.
@@ -32,6 +33,7 @@ def test_policy(file: str, *, since: str | None, scenarios: Sequence[str], as_js
     with TwinProgress() as progress:
         with open_if_any() as view:
             history = None if view is None else try_on_history(view.session, policy, begins_at, progress)
+            warnings = [] if view is None else review_policy(policy, view.state.plant)
         chosen = [name for name in scenarios or USUAL_SCENARIOS if name != NO_SCENARIO]
         played = [try_in_scenario(policy, name, progress) for name in chosen]
     if history is None and not played:
@@ -39,7 +41,7 @@ def test_policy(file: str, *, since: str | None, scenarios: Sequence[str], as_js
             f"policy {policy.policy} was tried on nothing: nothing is recorded, and no scenario is named",
             hint="name one with --scenario, or a state folder with WATTLINE_HOME",
         )
-    tried = Tried(policy=policy, history=history, played=played)
+    tried = Tried(policy=policy, history=history, played=played, warnings=warnings)
     if as_json:
         print_json(_describe(tried))
     else:
@@ -52,6 +54,7 @@ def _describe(tried: Tried) -> dict[str, object]:
         "policy": tried.policy.policy,
         "verdict": "fail" if tried.complaints else "pass",
         "complaints": tried.complaints,
+        "warnings": tried.warnings,
         "history": None if tried.history is None else _describe_history(tried.history),
         "scenarios": [_describe_played(each) for each in tried.played],
         "rules": [describe_rule(rule) for rule in tried.rules],

@@ -57,6 +57,7 @@ class Tried:
     policy: Policy
     history: History | None
     played: Sequence[Played]
+    warnings: Sequence[str] = ()  # what it says of another facility than the one here
 
     @property
     def rules(self) -> list[RuleTrial]:

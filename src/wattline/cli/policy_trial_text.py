@@ -19,7 +19,9 @@ _SHOWN = ("started", "refused", "waiting", "capped", "shrunk", "paused", "resume
 def show_tried(console: Console, tried: Tried) -> None:
     for complaint in tried.complaints:
         console.print(plain(f"✗ {complaint}"), style="bold red")
-    if tried.complaints:
+    for warning in tried.warnings:
+        console.print(plain(f"! {warning}"), style="yellow")
+    if tried.complaints or tried.warnings:
         console.print()
     if tried.history is None:
         console.print("nothing was recorded here: only scenarios are tried", style="yellow")

@@ -14,11 +14,11 @@ from wattline.plane.finding import View, find_run, unknown
 from wattline.plane.moments import iso
 from wattline.plane.standing import why_not
 from wattline.plane.told import ReportTold, ScalingTold, TeamTold
+from wattline.policy.explaining.reviewing import review_policy
 from wattline.policy.explaining.week import (
     QuotaWeek,
     RunTake,
     TeamWeek,
-    review_quotas,
     take_of_run,
     teams_of,
     week_of_team,
@@ -84,7 +84,7 @@ def make_report(view: View, *, team: str | None, week: str, run: str | None) -> 
             _shown(view, snapshot, policy, name, asked, counted) for name in known if team in (None, name)
         ),
         run=_take(view, snapshot, policy, run, team),
-        warnings=tuple(review_quotas(policy, snapshot.plant)),
+        warnings=tuple(review_policy(policy, snapshot.plant)),
         slos=_standings(view, policy, counted, team),
         starts=view.state.resting.starts if policy.scaling is not None else None,
     )

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from building import MONDAY, a_facility, a_job, a_policy, a_site, a_world
+from building import MONDAY, a_job, a_policy, a_world
 from wattline.policy.explaining.week import (
     QuotaWeek,
     TeamWeek,
-    review_quotas,
     take_of_run,
     teams_of,
     week_of_team,
 )
-from wattline.state import ExceptionAnswered, ExceptionAsked, Plant, Usage
+from wattline.state import ExceptionAnswered, ExceptionAsked, Usage
 
 HOUR = 3600.0
 
@@ -92,14 +91,3 @@ def test_a_run_takes_what_it_used_what_it_was_promised_and_the_most_that_is_to_c
     hall.ended("r1/prepare", usage=Usage(gpu_hours=0.5))
     take = take_of_run(hall.snapshot(), hall.policy, "r1", ["r1/prepare", "r1/train", "r1/evaluate"])
     assert (take.used.gpu_hours, take.promised.gpu_hours) == (0.5, 0.0)
-
-
-def test_quotas_above_what_the_facility_can_give_are_told_with_both_numbers() -> None:
-    plant = Plant(a_facility(a_site(nodes=2, gpus=8)))
-    teams = {name: {"quota": {"gpu_hours": 1344.0, "usd": 10}} for name in ("nlp", "vision")}
-    assert review_quotas(a_policy(teams=teams), plant) == []
-    teams["nlp"]["quota"]["gpu_hours"] = 1345.0
-    (warning,) = review_quotas(a_policy(teams=teams), plant)
-    assert warning == (
-        "quotas of 2 teams add up to 2,689 GPU-hours a week; flat out, all of test comes to 2,688"
-    )

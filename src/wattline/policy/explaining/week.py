@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from wattline.policy.permitting.exceptions import NAMES, QUANTITIES, format_amount, granted
+from wattline.policy.permitting.exceptions import QUANTITIES, granted
 from wattline.policy.placing.offering import usage_alone
 from wattline.spec.policy import Policy
-from wattline.state import ENDED, Job, JobState, Place, Plant, Snapshot, Usage, usage_of, week_ends_at
-from wattline.state.account import WEEK_SECONDS, promise_of
+from wattline.state import ENDED, Job, JobState, Snapshot, Usage, week_ends_at
+from wattline.state.account import promise_of
 from wattline.units import SECONDS_PER_HOUR
 
 
@@ -147,25 +147,3 @@ def take_of_run(snapshot: Snapshot, policy: Policy, run: str, jobs: Iterable[str
         still=still,
         not_estimated=tuple(not_estimated),
     )
-
-
-def review_quotas(policy: Policy, plant: Plant) -> list[str]:
-    """Where teams were promised more in a week than the whole facility can give, with both numbers."""
-    hours = WEEK_SECONDS / SECONDS_PER_HOUR
-    most = Usage()
-    for spot in plant.spots:
-        it_kwh = spot.node.nameplate_watts * hours / 1000.0
-        place = Place(spot.site.name, ((spot.node.name, spot.node.gpus),))
-        most = most.plus(usage_of(spot.node.gpus * hours, it_kwh, place, plant))
-    warnings = []
-    for quantity, _, _ in QUANTITIES:
-        quotas = [getattr(team.quota, quantity) for team in policy.teams.values()]
-        total = sum(quota for quota in quotas if quota is not None)
-        able: float = getattr(most, quantity)
-        if total > able:
-            warnings.append(
-                f"quotas of {len([quota for quota in quotas if quota])} teams add up to "
-                f"{format_amount(total)} {NAMES[quantity]} a week; flat out, all of {plant.facility.name} "
-                f"comes to {format_amount(able)}"
-            )
-    return warnings
