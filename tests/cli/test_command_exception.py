@@ -96,7 +96,11 @@ def test_what_was_answered_is_not_answered_again(teams: Teams, wattline: Wattlin
     [
         (("--rule", "quta", "--until", "3d"), "did you mean quota?"),
         (("--rule", "quota", "--amount", "3", "--until", "3d", "--project", "npl"), "did you mean nlp?"),
-        (("--rule", "quota", "--amount", "3", "--until", "3d", "--because", "x" * 501), "too much"),
+        (
+            ("--rule", "quota", "--amount", "3", "--until", "3d", "--because", "x" * 501),
+            "501 characters, 500",
+        ),
+        (("--rule", "quota", "--amount", "3", "--until", "3d", "--because", " \t"), "gives no reason"),
     ],
 )
 def test_a_request_that_cannot_be_is_told_what_would_be_right(

@@ -53,8 +53,12 @@ def _trouble_of_asking(event: ExceptionAsked, policy: Policy) -> str:
         check_rule(policy, event.project, event.rule)
     except (UsageError, ValueError) as error:
         return f"asks for what cannot be: {error}"
-    if not 0 < len(event.because) <= _LONGEST_TEXT or not 0 < len(event.key) <= _LONGEST_KEY:
-        return "says too much or nothing"
+    if not event.because.strip():
+        return "gives no reason, and an approver reads nothing else: say why"
+    if len(event.because) > _LONGEST_TEXT:
+        return f"says too much: {len(event.because)} characters, {_LONGEST_TEXT} at most"
+    if not 0 < len(event.key) <= _LONGEST_KEY:
+        return f"has a key that is not 1 to {_LONGEST_KEY} characters"
     if not (math.isfinite(event.until) and event.at < event.until <= event.at + LONGEST_SECONDS):
         return "ends before it begins, or after more than a year"
     most = _MOST_AMOUNT if event.rule in _QUOTAS else 0.0
