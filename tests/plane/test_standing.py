@@ -7,6 +7,7 @@ import pytest
 from building import GPU_WATTS, Hall, a_job, a_policy, a_site, a_world
 from wattline.plane.standing import why_not
 from wattline.policy import explain
+from wattline.state import JobState
 
 HOUR = 3600.0
 
@@ -44,6 +45,20 @@ def test_a_job_that_is_not_tried_is_behind_the_first_of_its_shape(project: str, 
     hall.decide()
     assert told(hall, "r2/train") == "gpus zurich 8 GPUs short"
     assert told(hall, "r3/train") == said
+
+
+def test_who_comes_first_once_another_has_gone_is_told_that_there_is_no_place() -> None:
+    hall = a_world(a_site(nodes=1))
+    hall.run(a_job("r1/train", gpus=8))
+    for job in ("r2/train", "r3/train"):
+        hall.wait(1.0)
+        hall.submit(a_job(job, gpus=8))
+        hall.decide()
+    hall.ended("r1/train")
+    hall.obey(hall.decide())
+    assert hall.job("r2/train").state is JobState.RUNNING
+    assert not hall.job("r3/train").verdicts, "it was not tried: all was taken again"
+    assert told(hall, "r3/train") == "no place yet for its 8 GPUs"
 
 
 def test_what_runs_or_comes_after_another_waits_for_nothing() -> None:

@@ -75,11 +75,14 @@ def why_not(state: State, job: Job) -> str:
 
 
 def _behind(state: State, job: Job) -> str:
-    """Nothing is asked of a job while one of its shape that comes before it fits nowhere."""
-    line = state.waiting.get(job.remainder.shape) if job.state is JobState.WAITING else None
+    """Nothing is asked of a job while its shape is known to fit nowhere, as one before it found."""
+    shape = job.remainder.shape
+    line = state.waiting.get(shape) if job.state is JobState.WAITING else None
     first = state.jobs[line[0][2]] if line else job
     if first.id == job.id:
-        return ""
+        return (
+            f"no place yet for its {format_named('gpus', job.request.gpus)}" if shape in state.stuck else ""
+        )
     is_own = first.request.project == job.request.project  # of others no names are told
     return f"behind {first.id}" if is_own else f"behind a job of {job.request.gpus} GPUs that came first"
 
