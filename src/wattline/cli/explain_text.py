@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from wattline.cli.printing import columns, plain
@@ -14,7 +16,7 @@ from wattline.plane.moments import clock
 from wattline.plane.standing import where
 from wattline.plane.story import FAULT, MOVED, SAVED, WAITS, Entry, why_moved
 from wattline.plane.summary import lost_seconds
-from wattline.policy import Eta, Explanation
+from wattline.policy import Eta, Explanation, Option
 from wattline.state import ENDED, Job, JobState, Outcome, Run, Verdict, say_tightest
 from wattline.units import format_named, format_seconds, unit_of
 
@@ -88,7 +90,9 @@ def _show_job(
         console.print(plain(explained.tell(expected[:1].upper() + expected[1:], when)))
         if eta is not None:
             console.print(f"expected {_assumed(eta)}", style="dim")
-        _show_options(console, view, explained)
+        if explained.options:
+            console.print()
+            console.print(options_table(explained.options, view.at))
         _show_verdicts(console, explained.verdicts)
         return
     if explained.say and explained.state not in _SELF_EVIDENT:
@@ -156,20 +160,19 @@ def _expect(view: View, eta: Eta, *, by_clock: bool) -> str:
     return f"starts {when(eta.p50)} (p50), {p90}{by}{later}"
 
 
-def _show_options(console: Console, view: View, explained: Explanation) -> None:
-    if not explained.options:
-        return
+def options_table(options: Sequence[Option], at: float) -> Table:
+    """What would start a job; what is to be written for it stands on lines of its own, to be copied."""
     table = columns("what would start it", "starts", "costs", "in wattline.yaml", last_ratio=False)
-    for option in explained.options:
+    table.columns[0].no_wrap, table.columns[-1].no_wrap = False, True
+    for option in options:
         delta = option.cost_delta_usd
         table.add_row(
             plain(option.change),
-            "now" if option.starts_at <= view.at else clock(option.starts_at),
+            "now" if option.starts_at <= at else clock(option.starts_at),
             "not known" if delta is None else f"{delta:+.2f} USD",
-            plain(", ".join(_written(name, value) for name, value in option.fields.items())),
+            plain("\n".join(_written(name, value) for name, value in option.fields.items())),
         )
-    console.print()
-    console.print(table)
+    return table
 
 
 def _written(name: str, value: str | tuple[str, ...]) -> str:
