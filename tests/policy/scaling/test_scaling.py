@@ -214,7 +214,7 @@ def test_a_node_wakes_only_where_its_idle_watts_and_the_job_are_carried(
     if short:
         assert short[0].subject == "zurich/r1"
         assert short[0].numbers["short_by_watts"] == pytest.approx(1.0)
-        assert short[0].change == "zurich/r1 frees 1 W"
+        assert short[0].change == "zurich/r1 frees 1 watts"
 
 
 def test_a_margin_that_nobody_has_read_lately_is_none() -> None:

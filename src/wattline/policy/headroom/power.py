@@ -7,7 +7,6 @@ from functools import lru_cache
 from wattline.spec.policy import Thresholds
 from wattline.state import Claim, Outcome, Plant, ResourceKind, Snapshot, Verdict
 from wattline.state.left import Left
-from wattline.units import format_named
 
 UNITS = {
     ResourceKind.RACK: "watts",
@@ -88,7 +87,7 @@ def _judge(snapshot: Snapshot, headroom: Headroom, resource: int, amount: float,
             outcome=Outcome.WAIT,
             job=job,
             numbers={short_by: amount - left, asked: amount, left_over: left},
-            change=f"{name} frees {format_named(short_by, amount - left)}",
+            change=f"{name} frees {amount - left:.0f} {UNITS[kind]}",
         )
     numbers = {asked: amount, left_over: left - amount}
     return Verdict(rule=kind, subject=name, outcome=Outcome.ALLOW, job=job, numbers=numbers)

@@ -19,7 +19,6 @@ from wattline.spec.pipeline import Locality
 from wattline.spec.policy import Policy
 from wattline.state import ONE_NODE, JobRequest, Place, Plant, Snapshot, Verdict, claim_of
 from wattline.state.resting import saved_amounts
-from wattline.units import format_named
 
 MARGIN, WAKING, FAILED = "scaling.margin", "scaling.waking", "scaling.failed"
 # So many racks of a pool are tried, the roomiest first, and so many more nodes than the fewest.
@@ -138,7 +137,7 @@ def _judge_nodes(future: Snapshot, policy: Policy, request: JobRequest, nodes: S
             f"asked_{unit}": float(asked[worst]),
             f"left_{unit}": float(headroom[worst]),
         }
-        change = f"{name} frees {format_named(unit, short[worst])}"
+        change = f"{name} frees {short[worst]:.0f} {unit}"
         return msgspec.structs.replace(Verdict.wait(MARGIN, name, change, **numbers), say=say)
     claim = claim_of(request, _place(plant, request, nodes), plant)
     hot = [verdict for verdict in judge_heat(future, request, claim, thresholds) if not verdict.allows]
