@@ -16,7 +16,7 @@ _TRAIN = "print('trained')"
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"resources": {"gpus": 5000}}, r"gpus.*short by 4936 GPUs, asked 5000 GPUs"),
+        ({"resources": {"gpus": 5000}}, r"gpus.*short by 4968 GPUs, asked 5000 GPUs"),
         ({"resources": {"gpus": 16}, "constraints": {"locality": "rack"}}, r"power\.rack.*short by .*kW"),
         ({"resources": {"gpus": 8, "gpu": "H100"}}, r"instance\.type.*H100"),
         ({"resources": {"gpus": 8}, "constraints": {"residency": ["antarctica"]}}, r"residency.*antarctica"),

@@ -186,6 +186,13 @@ def test_gpus_that_others_hold_are_waited_for(gpus: int, expected: str) -> None:
     assert outcome_of(hall, request) == expected
 
 
+def test_what_is_free_elsewhere_is_not_added_to_what_is_free_in_one_place() -> None:
+    hall = a_world(a_site(nodes=1), a_site("oslo", nodes=1, region="no"))
+    hall.run(a_job("r0/train", gpus=3, residency=("eu",)), a_job("r1/train", gpus=4, residency=("no",)))
+    verdict = verdict_on(hall, a_job("r2/train", gpus=8), "gpus")
+    assert verdict.numbers == {"short_by_gpus": 3.0, "asked_gpus": 8.0, "free_gpus": 5.0}
+
+
 @pytest.mark.parametrize(("cpus", "expected"), [(4.0, START), (4.5, WAIT), (9.0, WAIT), (9.5, REFUSE)])
 @pytest.mark.parametrize("gpus", [0, 16])
 def test_cpus_come_from_the_first_node(cpus: float, gpus: int, expected: str) -> None:

@@ -33,6 +33,7 @@ _THINGS = {
     ResourceKind.LINK: "link",
     ResourceKind.STORAGE: "storage",
     "gpus": "GPUs of",
+    "locality": "enough GPUs close together at",
     "heat.throttle": "heat of loop",
     _CLEARED: "pressure to stay gone at",
 }

@@ -47,10 +47,8 @@ def judge_existence(
     pools = sorted(pool for _, pool in pools_for(plant, policy, request, sites))
     if not pools:
         return _judge_kind(snapshot, policy, request)
-    if request.locality in ONE_NODE:
-        at_hand = max(snapshot.most_free_in(pool) for pool in pools)
-    else:
-        at_hand = sum(snapshot.free_in(pool) for pool in pools)
+    free = snapshot.most_free_in if request.locality in ONE_NODE else snapshot.free_in
+    at_hand = max(free(pool) for pool in pools)  # no job is spread over sites, or over kinds of GPUs
     subject = ", ".join(dict.fromkeys(plant.pools[pool][0] for pool in pools))
     if at_hand >= request.gpus:
         rule = "cpus" if request.gpus == 0 else "locality"
