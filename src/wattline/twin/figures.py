@@ -165,7 +165,7 @@ def _gpus(report: Report) -> Group:
         figures=(
             ("in the facility", say_count(report.gpus)),
             ("busy while jobs arrived", say_share(report.utilisation)),
-            ("idle while jobs waited", say_gpu_hours(report.idle_gpu_hours)),
+            ("GPU-hours idle, jobs waiting", say_gpu_hours(report.idle_gpu_hours)),
             ("useful GPU-hours", say_gpu_hours(report.useful_gpu_hours)),
             ("lost GPU-hours", say_gpu_hours(lost.total)),
             ("… to caps and heat", say_gpu_hours(lost.throttle)),
