@@ -132,7 +132,7 @@ def test_a_fit_finds_the_curve_that_its_points_came_from() -> None:
 
 
 def test_a_device_that_was_not_measured_keeps_its_own_idle_draw() -> None:
-    curve = device_cap_curve(DEVICES["H100"])
+    curve = device_cap_curve(DEVICES["H100"].idle_watts)
     assert curve.static_watts == DEVICES["H100"].idle_watts
     assert curve.predict(700.0, 700.0) == 1.0
     assert 0.0 < curve.predict(200.0, 700.0) < curve.predict(500.0, 700.0) < 1.0

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from wattline.facility import Device
 from wattline.physics.fitting import minimise
 
 
@@ -57,9 +56,9 @@ V100_CAP_CURVE = CapCurve(static_watts=36.2, exponent=2.93, knee=0.496)
 RTX6000_CAP_CURVE = CapCurve(static_watts=55.4, exponent=3.53, knee=0.450)
 
 
-def device_cap_curve(device: Device) -> CapCurve:
-    """The curve assumed for a device that was not measured: a V100's, above the device's own idle draw."""
-    return replace(V100_CAP_CURVE, static_watts=device.idle_watts)
+def device_cap_curve(idle_watts: float) -> CapCurve:
+    """The curve assumed for a device that was not measured: a V100's, above what the device draws idle."""
+    return replace(V100_CAP_CURVE, static_watts=idle_watts)
 
 
 def fit_cap_curve(points: Sequence[CapPoint]) -> CapCurve:

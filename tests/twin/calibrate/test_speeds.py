@@ -40,7 +40,9 @@ def test_each_cap_that_was_set_gives_a_point(subject: str, limit_of: str, fittin
         assert interval is not None
         assert interval.low <= truth <= interval.high
         assert interval.estimate == pytest.approx(truth, rel=0.02)
-    assert found[0.5].figure.present == 0.853
+    assert found[0.5].figure.present == pytest.approx(
+        0.631, abs=1e-3
+    )  # at full draw: a V100's, above its own idle watts
 
 
 def test_a_cap_that_never_changed_tells_nothing(fitting: Fitting) -> None:

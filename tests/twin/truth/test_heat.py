@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from twin.truth.sites import a_fault, a_plant, a_site, a_truth, fill, run_until
 from wattline.facility import DEVICES, CoolingKind
-from wattline.physics import LimitedBy, predict_speed
+from wattline.physics import LimitedBy
+from wattline.physics.cap_curve import device_cap_curve
 from wattline.state import Plant
 from wattline.twin.truth import Incident, IncidentKind, Truth
 
@@ -131,7 +132,9 @@ def test_a_cap_and_heat_are_told_apart_and_the_lower_speed_counts() -> None:
     assert truth.limited_by("hot") is LimitedBy.NONE
     truth.change("hot", 0.0, cap_fraction=0.7)
     assert truth.limited_by("hot") is LimitedBy.POWER
-    assert truth.pace("hot") == pytest.approx(predict_speed(0.7))
+    device = DEVICES["H100"]
+    curve = device_cap_curve(device.idle_watts)
+    assert truth.pace("hot") == pytest.approx(curve.predict(0.7 * device.limit_watts, device.limit_watts))
     warm, _ = a_hot_node(CoolingKind.DIRECT_TO_CHIP, supply_celsius=64.0)
     run_until(warm, 3600.0)
     warm.change("hot", 3600.0, cap_fraction=0.99)

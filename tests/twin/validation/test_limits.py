@@ -10,7 +10,7 @@ from bench.whole_runs import capped
 from twin.truth.sites import a_fault, a_site
 from twin.validation.twins import HOUR, Twin, a_setting, fill_up, watch
 from wattline.facility import DEVICES, CoolingKind, Facility
-from wattline.physics import predict_speed
+from wattline.physics.cap_curve import device_cap_curve
 from wattline.physics.throttle import SHUTDOWN_HYSTERESIS_KELVIN
 from wattline.spec import Fault
 from wattline.twin.baselines import decide_blind
@@ -78,7 +78,9 @@ def test_heat_and_power_are_told_apart() -> None:
     facility = a_hall(supply_celsius=20.0)
     work = fill_up(facility, hours=1.0)
     report = run(a_setting(facility, work, exact=True, decide=capped(0.6))).report
-    assert report.throttle_gpu_seconds / SECONDS_PER_HOUR == pytest.approx(32.0 / predict_speed(0.6))
+    device = DEVICES["H100"]
+    speed = device_cap_curve(device.idle_watts).predict(0.6 * device.limit_watts, device.limit_watts)
+    assert report.throttle_gpu_seconds / SECONDS_PER_HOUR == pytest.approx(32.0 / speed)
     cool = watch(a_setting(facility, work, exact=True, decide=capped(0.6))).truth.tally
     assert cool.power_throttle_gpu_seconds > 0.0 == cool.heat_throttle_gpu_seconds
 

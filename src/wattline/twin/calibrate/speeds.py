@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from wattline.facility import Device, Facility
-from wattline.physics import predict_speed
+from wattline.physics.cap_curve import device_cap_curve
 from wattline.twin.calibrate.fit import Figure, Fit, cannot_tell, conclude, is_usable, summarise
 from wattline.twin.calibrate.intervals import Estimate, resample
 from wattline.twin.calibrate.meters import Meters, gpus_of
@@ -46,21 +46,22 @@ def fit_speeds(facility: Facility, meters: Meters) -> Iterator[Fit]:
             reasons[model].append(f"{subject} did not run both with and without a cap for {_FEWEST} readings")
         for cap_fraction, ratio in found.items():
             ratios[model][cap_fraction].append(ratio)
-    for model in devices:
-        yield from _points(model, ratios[model], reasons[model])
+    for model, device in devices.items():
+        yield from _points(device, ratios[model], reasons[model])
 
 
 def _points(
-    model: str, ratios: Mapping[float, list[tuple[Estimate, int]]], reasons: list[str]
+    device: Device, ratios: Mapping[float, list[tuple[Estimate, int]]], reasons: list[str]
 ) -> Iterator[Fit]:
     if not ratios:
-        figure = Figure(subject=model, parameter="speed_under_cap", present=None)
+        figure = Figure(subject=device.name, parameter="speed_under_cap", present=None)
         yield cannot_tell(figure, summarise(reasons or ["no throughput was given"]))
+    curve, limit_watts = device_cap_curve(device.idle_watts), device.limit_watts
     for cap_fraction, found in sorted(ratios.items(), reverse=True):
         figure = Figure(
-            subject=model,
+            subject=device.name,
             parameter="speed_under_cap",
-            present=predict_speed(cap_fraction),
+            present=curve.predict(cap_fraction * limit_watts, limit_watts),
             cap_fraction=cap_fraction,
         )
         yield conclude(figure, [ratio for ratio, _ in found], sum(samples for _, samples in found))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from wattline.facility import Device, Loop, Node
-from wattline.physics import HeatState, predict_heat_speed, predict_other_watts, predict_speed
-from wattline.physics.cap_curve import OwnCurve
+from wattline.physics import HeatState, predict_heat_speed, predict_other_watts
+from wattline.physics.cap_curve import OwnCurve, device_cap_curve
 from wattline.physics.server import predict_compute_watts
 from wattline.physics.throttle import SHUTDOWN_HYSTERESIS_KELVIN
 from wattline.twin.truth.lots import CURVE_WIDTH, IDLE_WIDTH, Lots
@@ -28,6 +28,7 @@ class Kind:
 
     __slots__ = (
         "_busy_other_watts",
+        "_cap_curve",
         "_cap_watts",
         "_empty_compute_watts",
         "_idle_other_watts",
@@ -58,6 +59,7 @@ class Kind:
             span_watts = device.limit_watts - device.idle_watts
             self._span_watts = span_watts * lots.factor(CURVE_WIDTH, f"curve/{subject}")
             self._cap_watts, self._least_watts = device.limit_watts, device.least_limit_watts
+        self._cap_curve = device_cap_curve(self.idle_gpu_watts)
         # A box without GPUs draws what it draws idle: work is counted in GPUs.
         other_watts = node.other_watts / max(1, node.gpus)  # for each GPU
         self._idle_other_watts = predict_other_watts(other_watts, 0.0)
@@ -95,14 +97,12 @@ class Kind:
         return self.idle_gpu_watts + min(1.0, utilisation) * max(0.0, drawn_watts - self.idle_gpu_watts)
 
     def power_speed(self, utilisation: float, cap_fraction: float) -> float:
-        """A cap slows only as far as it binds: against the speed at what the work would draw by itself."""
+        """A cap slows only as far as it binds, and whoever wants more the more of its speed."""
         if cap_fraction >= 1.0 or self._cap_watts == 0.0:
             return 1.0
         wanted_watts = self.idle_gpu_watts + utilisation * self._span_watts
         allowed_watts = max(cap_fraction * self._cap_watts, self._least_watts)
-        if allowed_watts >= wanted_watts:
-            return 1.0
-        return predict_speed(allowed_watts / self._cap_watts) / predict_speed(wanted_watts / self._cap_watts)
+        return self._cap_curve.predict(allowed_watts, wanted_watts)
 
 
 def _quantise(watts: float) -> float:
