@@ -55,7 +55,7 @@ def test_a_table_tells_what_each_option_buys_in_eighty_columns(
     assert "jobs of next-year on halls under default: 4 h from 2024-01-01, 2 seeds" in told.out
     assert "emulated: a twin, not measurements" in told.out
     assert "3 more racks like north/r1, its loop and its supplies built out" in told.out
-    assert "PUE not re-estimated, no weather series for north" in told.out
+    assert "PUE not re-estimated, as the weather of north is not known" in told.out
     assert "  no cost was given, so dollars are energy alone" in told.out
     assert "changes nothing, with any of 2 seeds" in told.out
     assert "recommendation: " in told.out
@@ -75,6 +75,41 @@ def test_json_has_every_option_with_its_figures_and_intervals(wattline: Wattline
     assert gain["base"] == told["base"]["useful_gpu_hours"]
     assert racks["option_usd"] == pytest.approx(25_000 * 4 / (365.25 * 24))
     assert (uplink["option_usd"], racks["figures"]["pue"]["option"]) == (None, None)
+
+
+def test_a_plan_has_weather_of_its_own_and_a_day_on_which_it_begins(wattline: Wattline, folder: Path) -> None:
+    """From 24 °C on a July night: dry coolers alone cannot hold 30 °C, and save where they need not."""
+    weather = "begins: 2024-07-15\nweather: {north: {january: 5C, july: 28C}}\n"
+    warmer = "  - {name: warmer, cost: {per_year: 0}, changes: [{loop: north/cdu, warmer_by: 3K}]}\n"
+    (folder / "plan.yaml").write_text(weather + PLAN + warmer)
+    for jobs in ((), ("--trace", "jobs.csv", "--horizon", "4h")):
+        told = wattline("twin", "plan", "plan.yaml", *jobs, "--output", "json").json
+        assert told["begins_at"] == "2024-07-15T00:00:00Z"
+        racks, _, warmer_water = told["options"]
+        assert racks["figures"]["pue"]["option"] is not None
+        assert warmer_water["figures"]["energy_kwh"]["difference"] < 0.0
+    winter = wattline("twin", "plan", "plan.yaml", "--begins", "2024-01-15", "--output", "json").json
+    assert winter["options"][2]["figures"]["energy_kwh"]["difference"] == 0.0
+
+
+def test_weather_of_a_site_that_is_not_there_is_refused(wattline: Wattline, folder: Path) -> None:
+    (folder / "plan.yaml").write_text(PLAN + "weather: {nord: {january: 5C, july: 24C}}\n")
+    told = wattline("twin", "plan", "plan.yaml")
+    assert told.code == 2
+    assert "plan.yaml:12:17: weather.nord: no such site in halls" in told.err
+    assert "north" in told.err
+
+
+def test_the_plan_that_ships_says_where_warmer_water_saves(wattline: Wattline) -> None:
+    told = wattline("twin", "plan", "more-or-warmer", "--seeds", "2")
+    assert told.code == 0, told.err
+    cold, hot = told.out.split("\nwarmer-lulea\n")[1].split("\nwarmer-ashburn\n")
+    assert "changes nothing" in cold
+    assert "; saves " in hot
+    recommendation = " ".join(told.out.split("recommendation: ")[1].split())
+    assert recommendation.startswith("first warmer-ashburn: costs no more")
+    assert "; then twenty-racks: " in recommendation
+    assert "not known" not in told.out
 
 
 @pytest.mark.usefixtures("folder")

@@ -173,6 +173,15 @@ def test_every_traffic_class_has_a_share_of_a_link(shares: str, expected: tuple[
         ("storage: {", "storage: {name: ▸crah, ", "storage.name", "a loop of this site has", None, None),
         ("energy: 0.1", "energy: ▸.nan", "tariff.energy", "finite", None, None),
         ("intensity: 45", "intensity: ▸-1", "carbon.intensity", "too small", "at least 0", None),
+        ("    feeds", "    weather: ▸{}\n    feeds", "weather", "say one of them", None, None),
+        (
+            "    feeds",
+            "    weather: ▸{series: w.json, normals: {january: 1C, july: 20C}}\n    feeds",
+            "weather",
+            "say one of them",
+            None,
+            None,
+        ),
     ],
 )
 def test_a_wrong_facility_is_told_with_its_place_and_what_would_be_right(

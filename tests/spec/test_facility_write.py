@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from wattline.facility import Site
+from wattline.facility import Normals, Site
 from wattline.spec import FacilityDocument, build_facility, read_facility, shipped_facilities
 from wattline.spec.facility_write import write_facility
 
@@ -18,6 +18,16 @@ def test_what_is_written_stands_for_the_same_facility(name: str) -> None:
 def test_prices_and_series_of_a_site_are_written() -> None:
     facility = read_facility("lab")
     changed = replace(facility, sites=tuple(_dearer(site) for site in facility.sites))
+    assert build_facility(FacilityDocument.model_validate(write_facility(changed))) == changed
+
+
+def test_normals_of_a_site_are_written() -> None:
+    facility = read_facility("lab")
+    normals = Normals(
+        january_celsius=-9.5, july_celsius=16.0, swing_kelvin=8.0, humidity=0.7, warmest_hour=13
+    )
+    sites = tuple(replace(site, weather_normals=normals) for site in facility.sites)
+    changed = replace(facility, sites=sites)
     assert build_facility(FacilityDocument.model_validate(write_facility(changed))) == changed
 
 

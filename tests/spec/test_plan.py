@@ -67,6 +67,8 @@ def test_a_change_that_says_nothing_or_too_much_is_refused(
         (f"plan: p\noptions: [{OPTION}, {OPTION}]", "options[0].name", "two options have this name"),
         ("plan: p\noptions: []", "options", "too few entries"),
         (f"plan: p\nseeds: 0\noptions: [{OPTION}]", "seeds", "too small"),
+        (f"plan: p\nbegins: July\noptions: [{OPTION}]", "begins", "written as 2024-07-01"),
+        (f"plan: p\nweather: {{a: {{january: 5C}}}}\noptions: [{OPTION}]", "weather.a.july", "required"),
         (
             f"plan: p\nworkload: {{filled: 50%, gpus: [1], runs: [1h, 2h]}}\noptions: [{OPTION}]",
             "workload",

@@ -106,8 +106,10 @@ def test_without_a_cost_dollars_are_energy_alone_and_that_is_said(uplink: Option
     assert uplink.figures["usd"].option == uplink.figures["energy_usd"].option
 
 
-def test_pue_is_not_re_estimated_without_a_weather_series(racks: OptionReport, uplink: OptionReport) -> None:
-    assert "pue: not re-estimated, no weather series for north" in racks.not_estimated
+def test_pue_is_not_re_estimated_where_the_weather_is_not_known(
+    racks: OptionReport, uplink: OptionReport
+) -> None:
+    assert "pue: not re-estimated, as the weather of north is not known" in racks.not_estimated
     assert (racks.figures["pue"].option, racks.figures["pue"].difference) == (None, None)
     assert uplink.figures["pue"].option is not None
     assert not any(each.startswith("pue") for each in uplink.not_estimated)

@@ -62,15 +62,12 @@ UntilOption = Annotated[
 
 
 def _day(text: str) -> float:
-    from datetime import UTC, datetime
+    from wattline.spec.quantities import parse_day
 
     try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        return parse_day(text)
     except ValueError as error:
-        raise typer.BadParameter("a day is written as 2024-07-01") from error
-    if not 1970 <= day.year < 3000:
-        raise typer.BadParameter("a day lies between 1970 and 2999")
-    return day.timestamp()
+        raise typer.BadParameter(str(error)) from error
 
 
 BeginsOption = Annotated[
@@ -273,7 +270,12 @@ def plan(
             parser=_seconds, metavar="DURATION", help="How long to look; by default while jobs arrive."
         ),
     ] = None,
-    begins: BeginsOption = _FIRST_DAY,  # type: ignore[assignment]
+    begins: Annotated[
+        float | None,
+        typer.Option(
+            parser=_day, metavar="DAY", help="Instead of the plan's; 2024-01-01 where neither says."
+        ),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option(help="How many runs of each option; 5 by default.", min=1, max=100)
     ] = None,

@@ -192,6 +192,17 @@ class Slurm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Normals:
+    """Outside as its year usually goes, where nobody has it hour by hour."""
+
+    january_celsius: float  # the mean of the month, day and night
+    july_celsius: float
+    swing_kelvin: float  # from the coldest hour of a day to the warmest
+    humidity: float  # relative, at the mean of the day
+    warmest_hour: int  # of UTC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """One hall, or a few that share a feed, a tariff and a grid; or a region of a cloud."""
 
@@ -208,10 +219,11 @@ class Site:
     telemetry: str  # emulated | none | the kind of its first source
     engine: str  # local | slurm
     thermal_time_scale: float = 1.0  # emulated only: heat moves this many times faster
-    # Files of hourly values, relative to the facility's own; empty: the constants above, and no weather.
+    # Files of hourly values, relative to the facility's own; empty: the constants above, and the normals.
     price_series: str = ""
     carbon_series: str = ""
     weather_series: str = ""
+    weather_normals: Normals | None = None  # None, and no series: nobody knows the weather
     sleep: Sleep | None = None  # None: nobody can send its nodes to sleep
     starts: Starts = Starts()
     cloud: Cloud | None = None  # then its feeds, loops and racks stand for what the provider takes care of

@@ -8,7 +8,19 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from wattline.facility import Device, Facility, Link, Loop, Node, Rack, Site, Slurm, Slurmrestd, Supply
+from wattline.facility import (
+    Device,
+    Facility,
+    Link,
+    Loop,
+    Node,
+    Normals,
+    Rack,
+    Site,
+    Slurm,
+    Slurmrestd,
+    Supply,
+)
 from wattline.spec.cloud import write_cloud_site
 from wattline.spec.telemetry import write_power_caps, write_source
 
@@ -61,7 +73,7 @@ def _site(site: Site) -> dict[str, Any]:
             "intensity": site.grams_co2_per_kwh,
             "series": site.carbon_series or None,
         },
-        "weather": {"series": site.weather_series} if site.weather_series else None,
+        "weather": _weather(site.weather_series, site.weather_normals),
         "outlook": {"file": site.outlook_file} if site.outlook_file else None,
         "pue": site.pue,
         "gpu_hour": {name: device.usd_per_hour for name, device in _devices(site).items()},
@@ -139,6 +151,19 @@ def _kind(node: Node) -> tuple[dict[str, Any], bool]:
 
 def _nodes(written: dict[str, Any], like: list[Node]) -> dict[str, Any]:
     return {**written, "count": len(like), "hosts": [node.host for node in like if node.host]}
+
+
+def _weather(series: str, normals: Normals | None) -> dict[str, Any] | None:
+    if normals is None:
+        return {"series": series} if series else None
+    told = {
+        "january": f"{normals.january_celsius!r}C",
+        "july": f"{normals.july_celsius!r}C",
+        "swing": f"{normals.swing_kelvin!r}K",
+        "humidity": normals.humidity,
+        "warmest_hour": normals.warmest_hour,
+    }
+    return {"normals": told}
 
 
 def _slurm(slurm: Slurm) -> dict[str, Any]:

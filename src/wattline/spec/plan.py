@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from wattline import units
 from wattline.spec.document import Document
 from wattline.spec.flaws import MOST_FLAWS, Flaw, FlawedError
-from wattline.spec.quantities import Name, Number, Seconds, Usd, Whole
+from wattline.spec.quantities import Day, Name, Number, Seconds, Usd, Whole
 from wattline.spec.scenario import Workload
+from wattline.spec.site import NormalsDocument
 
 GROWING = ("loop", "power")  # what copies of a rack may have built out with them
 MOST_COPIES = 10_000
@@ -97,6 +98,8 @@ class Plan(Document):
     policy: NameOrPath | None = None
     workload: Workload | None = None  # what every option is tried with
     horizon: Annotated[Seconds, Field(gt=0)] | None = None  # as long as jobs arrive, unless said
+    begins: Day | None = None  # of that season are weather, prices and carbon
+    weather: dict[Name, NormalsDocument] = Field(default_factory=dict)  # of sites, instead of their own
     seeds: Annotated[Whole, Field(ge=1, le=MOST_SEEDS)] = 5
     options: Annotated[tuple[PlanOption, ...], Field(min_length=1, max_length=50)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -60,3 +61,17 @@ def check_relative_path(value: str) -> str:
 
 
 RelativePath = Annotated[str, AfterValidator(check_relative_path)]
+
+
+def parse_day(value: object) -> float:
+    """The first moment of a day, UTC, in Unix seconds."""
+    try:
+        day = datetime.strptime(str(value), "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError("a day is written as 2024-07-01") from error
+    if not 1970 <= day.year < 3000:
+        raise ValueError("a day lies between 1970 and 2999")
+    return day.timestamp()
+
+
+Day = Annotated[float, BeforeValidator(parse_day)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from wattline.facility import CoolingKind, Device, TrafficClass
+from wattline.facility import CoolingKind, Device, Normals, TrafficClass
 from wattline.spec.document import Document
 from wattline.spec.quantities import (
     BitsPerSecond,
@@ -111,8 +111,34 @@ class Carbon(Document):
     series: RelativePath | None = None  # the same by hour, for the twin
 
 
+class NormalsDocument(Document):
+    """What a climate table says of a place, where nobody has its hours."""
+
+    january: Celsius  # the mean of the month, day and night
+    july: Celsius
+    swing: Annotated[Kelvin, Field(ge=0, le=40)] = 8.0  # from the coldest hour of a day to the warmest
+    humidity: Annotated[Fraction, Field(gt=0)] = 0.7  # relative, at the mean of the day
+    warmest_hour: Annotated[Whole, Field(ge=0, le=23)] = 14  # of UTC
+
+    def build(self) -> Normals:
+        return Normals(
+            january_celsius=self.january,
+            july_celsius=self.july,
+            swing_kelvin=self.swing,
+            humidity=self.humidity,
+            warmest_hour=self.warmest_hour,
+        )
+
+
 class WeatherDocument(Document):
-    series: RelativePath
+    series: RelativePath | None = None
+    normals: NormalsDocument | None = None  # where there is no series
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> WeatherDocument:
+        if (self.series is None) == (self.normals is None):
+            raise ValueError("weather is a series or normals; say one of them")
+        return self
 
 
 class OutlookDocument(Document):

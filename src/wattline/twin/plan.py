@@ -49,7 +49,7 @@ class Progress:
 def choose(facility: Facility, option: PlanOption) -> Choice:
     """Make an option's changes; raises DocumentError where they cannot be made."""
     changed = apply_changes(facility, option.changes)
-    weathered = {site.name for site in facility.sites if site.weather_series}
+    weathered = {site.name for site in facility.sites if site.weather_series or site.weather_normals}
     return Choice(
         name=option.name,
         changes=tuple(describe_change(change) for change in option.changes),

@@ -61,13 +61,16 @@ def _say_energy(energy: Weighed) -> str:
 def recommend(options: Sequence[OptionReport], base: Columns, columns: Sequence[Columns]) -> str:
     """Which comes first by its dollars: only among what is clear, at a price that somebody gave."""
     seeds = len(base["usd"])
-    free = [option.name for option in options if option.usd_per_year is not None and _is_free(option)]
-    if free:
-        return f"first {' and '.join(free)}: costs no more and gets no less done, as far as can be told"
+    free = [at for at, option in enumerate(options) if option.usd_per_year is not None and _is_free(option)]
     gaining = [at for at, option in enumerate(options) if option.figures["useful_gpu_hours"].gains]
-    priced = [at for at in gaining if options[at].usd_per_year is not None]
-    if priced:
-        return _rank(priced, options, base, columns)
+    priced = [at for at in gaining if options[at].usd_per_year is not None and at not in free]
+    ranked = _rank(priced, options, base, columns) if priced else ""
+    if free:
+        names = " and ".join(options[at].name for at in free)
+        then = f"; then {ranked.removeprefix('first ')}" if ranked else ""
+        return f"first {names}: costs no more and gets no less done, as far as can be told{then}"
+    if ranked:
+        return ranked
     if gaining:
         names = " and ".join(options[at].name for at in gaining)
         return f"{names}: more useful GPU-hours, but no cost was given to weigh them against"

@@ -128,7 +128,7 @@ def _unknowns(
         unknown.append("option_usd: no cost was given, so dollars are energy alone")
     if tried.stale_pue_sites:
         sites = ", ".join(tried.stale_pue_sites)
-        unknown.append(f"pue: not re-estimated, no weather series for {sites}")
+        unknown.append(f"pue: not re-estimated, as the weather of {sites} is not known")
     for unit, value in (("usd", per_usd), ("kwh", per_kwh)):
         if value is None:
             unknown.append(f"gained_gpu_hours_per_{unit}: no gain, or no more spent, that is clear of zero")

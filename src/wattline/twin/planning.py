@@ -9,7 +9,8 @@ from pathlib import Path
 from wattline.errors import UsageError
 from wattline.facility import Facility
 from wattline.spec import Plan, PlanOption, read_facility, read_plan, shipped_facilities, shipped_policies
-from wattline.spec.flaws import FlawedError
+from wattline.spec.flaws import Flaw, FlawedError
+from wattline.spec.nearest import listed
 from wattline.spec.reader import Written
 from wattline.twin.baselines import BASELINES
 from wattline.twin.plan import Choice, choose, choose_horizon
@@ -44,7 +45,7 @@ class Asked:
     skip_days: float | None = None
     most_jobs: int | None = None
     horizon_seconds: float | None = None
-    begins_at: float = BEGINS_AT
+    begins_at: float | None = None
     seeds: int | None = None
 
 
@@ -105,6 +106,31 @@ def _named(written: Written[Plan], name: str | None, shipped: Collection[str]) -
     return name if name is None or name in shipped else str(written.path.parent / name)
 
 
+def _begins_at(asked: Asked, written: Written[Plan] | None) -> float:
+    own = written.document.begins if written else None
+    return next((at for at in (asked.begins_at, own) if at is not None), BEGINS_AT)
+
+
+def _weathered(facility: Facility, written: Written[Plan] | None) -> Facility:
+    """With the weather that the plan has for its sites, instead of theirs."""
+    outside = written.document.weather if written else {}
+    known = [site.name for site in facility.sites]
+    if written is not None and (unknown := [name for name in outside if name not in known]):
+        message = f"no such site in {facility.name}"
+        flaws = [
+            Flaw(at=("weather", name), message=message, value=repr(name), allowed=listed(known))
+            for name in unknown
+        ]
+        raise written.wrong(flaws)
+    sites = (
+        replace(site, weather_series="", weather_normals=outside[site.name].build())
+        if site.name in outside
+        else site
+        for site in facility.sites
+    )
+    return replace(facility, sites=tuple(sites))
+
+
 def _horizon(asked: Asked, written: Written[Plan] | None) -> float | None:
     return asked.horizon_seconds or (written.document.horizon if written else None)
 
@@ -118,6 +144,7 @@ def _recorded(asked: Asked, written: Written[Plan] | None) -> _Jobs | None:
     if trace is None:
         return None
     scale, skip = (workload.arrival_scale, workload.skip_days) if workload else (1.0, 0.0)
+    begins_at = _begins_at(asked, written)
     material = read_material(
         Question(
             trace=trace,
@@ -125,9 +152,11 @@ def _recorded(asked: Asked, written: Written[Plan] | None) -> _Jobs | None:
             arrival_scale=scale if asked.arrival_scale is None else asked.arrival_scale,
             skip_days=skip if asked.skip_days is None else asked.skip_days,
             most_jobs=asked.most_jobs,
-            begins_at=asked.begins_at,
+            begins_at=begins_at,
         )
     )
+    facility = _weathered(material.facility, written)
+    material = replace(material, facility=facility, surroundings=surroundings_by_site(facility))
     rules = _rules(asked, written)
 
     def by_seed(seed: int) -> Setting:
@@ -136,7 +165,7 @@ def _recorded(asked: Asked, written: Written[Plan] | None) -> _Jobs | None:
             return setting
         return replace(
             setting,
-            arrivals=lambda: drive(arrivals_of(material.trace.jobs, asked.begins_at, seed), workload, seed),
+            arrivals=lambda: drive(arrivals_of(material.trace.jobs, begins_at, seed), workload, seed),
         )
 
     return _Jobs(
@@ -159,8 +188,9 @@ def _made_up(asked: Asked, written: Written[Plan] | None) -> _Jobs:
             raise UsageError(
                 f"{flag} is about a trace, and this plan makes its jobs up", hint="name a --trace"
             )
-    facility, rules = read_facility(_facility(asked, written)), _rules(asked, written)
-    surroundings = surroundings_by_site(facility)
+    facility = _weathered(read_facility(_facility(asked, written)), written)
+    rules, surroundings = _rules(asked, written), surroundings_by_site(facility)
+    begins_at = _begins_at(asked, written)
 
     def by_seed(seed: int) -> Setting:
         jobs = make_jobs(workload, facility.gpus, horizon_seconds, seed)
@@ -168,8 +198,8 @@ def _made_up(asked: Asked, written: Written[Plan] | None) -> _Jobs:
             name=f"jobs of {written.document.plan}",
             facility=facility,
             policy=rules.policy,
-            arrivals=lambda: drive(arrivals_of(jobs, asked.begins_at, seed), workload, seed),
-            begins_at=asked.begins_at,
+            arrivals=lambda: drive(arrivals_of(jobs, begins_at, seed), workload, seed),
+            begins_at=begins_at,
             seed=seed,
             decide=rules.decide,
             decided_by=rules.name,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wattline.facility import Facility, Loop, Site
 from wattline.physics import carbon_kg, cooling_of, energy_usd, predict_overhead, predict_supply_celsius
+from wattline.physics.normals import predict_year
 from wattline.physics.weather import Weather
 from wattline.twin.surroundings.files import shown
 from wattline.twin.surroundings.series import Constant, HourlySeries, hour_of_leap_year
@@ -154,6 +155,8 @@ def surroundings_of(
     if path := instead.weather or named.weather:
         weather, filled = read_weather(path)
         sources.append(SeriesSource("weather", shown(path), filled))
+    elif site.weather_normals is not None:
+        weather = predict_year(site.weather_normals)
     return HourlySurroundings(site, price=price, carbon=carbon, weather=weather, sources=tuple(sources))
 
 
