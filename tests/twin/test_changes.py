@@ -8,7 +8,7 @@ from twin.planning import halls
 from wattline.facility import Facility, Loop, Rack, Supply
 from wattline.spec import PlanChange, read_facility
 from wattline.spec.flaws import Flaw, FlawedError
-from wattline.twin.changes import apply_change, apply_changes, describe_change, sites_recooled
+from wattline.twin.changes import apply_change, apply_changes, describe_change, say_crowding, sites_recooled
 
 HALLS = halls()
 
@@ -195,3 +195,20 @@ def test_a_factor_and_its_inverse_cancel(factor: float, other: float) -> None:
 )
 def test_a_change_can_be_said(fields: dict[str, object], said: str) -> None:
     assert describe_change(change(**fields)) == said
+
+
+@pytest.mark.parametrize(
+    ("grow", "said"),
+    [
+        (
+            (),
+            "idle, the new racks take 3.09 kW of what loop and supplies carry for work; grow builds that out",
+        ),
+        (("loop",), "idle, the new racks take 3.09 kW of what supplies carry for work; grow builds that out"),
+        (("loop", "power"), ""),
+    ],
+)
+def test_racks_that_take_idle_watts_from_others_are_told(grow: tuple[str, ...], said: str) -> None:
+    """Eight A100 of 68 W and a kilowatt in each of two."""
+    assert say_crowding(HALLS, [change(rack="north/r1", copies=2, grow=grow)]) == said
+    assert say_crowding(HALLS, [change(loop="north/cdu", warmer_by="2K")]) == ""

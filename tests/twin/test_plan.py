@@ -136,6 +136,20 @@ def test_warmer_water_saves_energy_where_the_weather_is_known(tmp_path: Path) ->
     assert told.recommendation.startswith("first warmer: costs no more")
 
 
+def test_idle_racks_on_a_full_loop_take_from_work_and_that_is_said() -> None:
+    full = {"loop": "north/cdu", "capacity_factor": 0.6}
+    more = {"rack": "north/r1", "copies": 3}
+    changes = ([full], [full, more], [full, {**more, "grow": ["loop", "power"]}])
+    options = [
+        PlanOption.model_validate({"name": f"o{at}", "changes": each}) for at, each in enumerate(changes)
+    ]
+    told = plan(*options, seeds=3)
+    as_it_is, crowded, grown = (option.figures["useful_gpu_hours"].option or 0.0 for option in told.options)
+    assert crowded < as_it_is < grown
+    assert told.options[1].says.endswith("carry for work; grow builds that out")
+    assert "idle" not in told.options[0].says + told.options[2].says
+
+
 def test_one_seed_claims_nothing() -> None:
     told = plan(RACKS, seeds=1, made=jobs(30), horizon_seconds=4 * HOUR)
     (option,) = told.options

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from twin.recording import a_report
@@ -60,6 +61,13 @@ def test_a_gain_without_a_cost_is_not_recommended() -> None:
 def test_more_for_no_more_dollars_comes_before_all_else() -> None:
     told = weigh(tried("priced", runs([1201, 1399, 1300]), 1.0), tried("free", runs([1101, 1299, 1200]), 0.0))
     assert told.recommendation.startswith("first free: costs no more")
+
+
+def test_a_loss_by_racks_that_crowd_others_out_says_so() -> None:
+    worse = msgspec.structs.replace(tried("worse", runs([899, 1101, 1000])), crowding="idle, they take 9 kW")
+    assert weigh(worse).options[0].says.endswith("; idle, they take 9 kW")
+    better = msgspec.structs.replace(worse, reports=runs([1101, 1299, 1200]))
+    assert "idle" not in weigh(better).options[0].says
 
 
 def test_a_clear_loss_is_called_one() -> None:

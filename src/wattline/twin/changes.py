@@ -18,6 +18,7 @@ from wattline.spec.nearest import listed, nearest
 from wattline.spec.plan import GROWING, PlanChange
 from wattline.spec.tree import field_name, printable
 from wattline.telemetry.naming import find_subjects
+from wattline.units import format_watts
 
 _GROW = f"grow: [{', '.join(GROWING)}], which builds out what the copies hang on"
 
@@ -62,6 +63,23 @@ def describe_change(change: PlanChange) -> str:
         f"{change.link}: bandwidth": change.bandwidth_factor,
     }
     return " and ".join(f"{what} × {factor:g}" for what, factor in factors.items() if factor is not None)
+
+
+def say_crowding(facility: Facility, changes: Sequence[PlanChange]) -> str:
+    """What copies draw before work comes, out of what carries no more than before; empty where all grows."""
+    racks = {rack.name: rack for site in facility.sites for rack in site.racks}
+    alone = [change for change in changes if change.copies and len(change.grow) < len(GROWING)]
+    watts = 0.0
+    for change in alone:
+        original = racks[find_subjects(change.rack or "", racks)[0]]
+        watts += (change.copies or 0) * sum(node.idle_watts for node in original.nodes)
+    if not watts:
+        return ""
+    words = {"loop": "loop", "power": "supplies"}
+    fixed = " and ".join(words[part] for part in GROWING if any(part not in change.grow for change in alone))
+    return (
+        f"idle, the new racks take {format_watts(watts)} of what {fixed} carry for work; grow builds that out"
+    )
 
 
 def sites_recooled(before: Facility, after: Facility) -> list[str]:

@@ -13,7 +13,7 @@ from wattline.errors import UsageError
 from wattline.facility import Facility
 from wattline.spec.plan import PlanOption
 from wattline.state import JobRequest
-from wattline.twin.changes import apply_changes, describe_change, sites_recooled
+from wattline.twin.changes import apply_changes, describe_change, say_crowding, sites_recooled
 from wattline.twin.plan_report import PlanReport
 from wattline.twin.plan_weighing import Tried, weigh_options
 from wattline.twin.report import Report
@@ -35,6 +35,7 @@ class Choice:
     surroundings: Mapping[str, Surroundings]
     usd_per_year: float | None  # None where no cost was given
     stale_pue_sites: tuple[str, ...]
+    crowding: str  # what its racks take from others before they work
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ def choose(facility: Facility, option: PlanOption) -> Choice:
         surroundings=surroundings_by_site(changed),
         usd_per_year=None if option.cost is None else option.cost.usd_per_year,
         stale_pue_sites=tuple(site for site in sites_recooled(facility, changed) if site not in weathered),
+        crowding=say_crowding(facility, option.changes),
     )
 
 
@@ -97,6 +99,7 @@ def run_plan(
             gpus=choice.facility.gpus,
             usd_per_year=choice.usd_per_year,
             stale_pue_sites=choice.stale_pue_sites,
+            crowding=choice.crowding,
             reports=reports,
         )
         for choice, reports in zip(choices, tried, strict=True)

@@ -18,8 +18,10 @@ def say_option(
     seeds: int,
     horizon: float,
     unknown_cooling: Sequence[str] = (),
+    crowding: str = "",
 ) -> str:
-    """What it buys within the horizon, in seconds; at some sites nobody knows what cooling takes then."""
+    """What it buys within the horizon, in seconds; at some sites nobody knows what cooling takes then, and
+    racks that crowd others out are why less is done."""
     gain, energy, time = figures["useful_gpu_hours"], figures["energy_kwh"], format_seconds(horizon)
     if gain.difference is None:
         return "useful GPU-hours are not known"
@@ -39,7 +41,8 @@ def say_option(
         done = "gets the same done" if _is_same(gain) else "useful GPU-hours cannot be told apart"
         return f"{done} with {_seeds(seeds)}; {_say_energy(energy)} in {time}"
     if not gain.gains:
-        return f"loses {hours} ± {half} useful GPU-hours in {time}; {_say_energy(energy)}"
+        why = f"; {crowding}" if crowding else ""
+        return f"loses {hours} ± {half} useful GPU-hours in {time}; {_say_energy(energy)}{why}"
     prices = [f"{1 / per_usd:,.3g} USD"] if per_usd is not None else []
     prices += [f"{1 / per_kwh:,.3g} kWh"] if per_kwh is not None else []
     each = f", each for {' and '.join(prices)}" if prices else f"; {_say_energy(energy)}"

@@ -23,6 +23,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_year: float | None
     stale_pue_sites: tuple[str, ...]  # cooled otherwise, with nothing known about their weather
     reports: Sequence[Report]
+    crowding: str = ""  # what its racks take from others before they work
 
 
 def weigh_options(
@@ -107,7 +108,9 @@ def _weigh(
         figures=figures,
         gained_gpu_hours_per_usd=per_usd,
         gained_gpu_hours_per_kwh=per_kwh,
-        says=say_option(figures, per_usd, per_kwh, told, horizon_seconds, tried.stale_pue_sites),
+        says=say_option(
+            figures, per_usd, per_kwh, told, horizon_seconds, tried.stale_pue_sites, tried.crowding
+        ),
         not_estimated=tuple(_unknowns(tried, figures, per_usd, per_kwh)),
     )
 
