@@ -45,6 +45,12 @@ def test_both_policies_stand_side_by_side_with_their_ratio(scenario: Path, wattl
     assert max(map(len, done.out.splitlines())) <= 100
 
 
+def test_a_scenario_may_begin_on_another_day(scenario: Path, wattline: Wattline) -> None:
+    told = wattline("twin", "scenario", scenario, "--begins", "2024-07-01")
+    assert told.code == 0, told.err
+    assert " h from 2024-07-01, " in told.out
+
+
 def test_json_holds_both_reports_and_the_ratio(scenario: Path, wattline: Wattline) -> None:
     done = wattline("twin", "scenario", scenario, "--seed", 3, "--output", "json")
     assert done.code == 0, done.err

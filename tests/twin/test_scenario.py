@@ -136,10 +136,22 @@ def test_a_limit_is_left_of_each_feed_and_of_no_pdu() -> None:
 
 
 def test_pictures_mark_each_thing_that_happens_once_by_its_name() -> None:
-    marks = list(marks_of(read_stage("pump-trip").scenario))
+    marks = list(marks_of(read_stage("pump-trip").scenario, BEGINS_AT))
     assert marks == [Mark("pumps-stopped", BEGINS_AT + 6600.0, BEGINS_AT + 6900.0)]
-    names = [mark.name for mark in marks_of(read_stage("site-loss").scenario)]
+    names = [mark.name for mark in marks_of(read_stage("site-loss").scenario, BEGINS_AT)]
     assert len(names) == len(set(names)) == 1  # although many feeds and links go with it
+
+
+def test_what_happens_comes_as_long_after_another_beginning() -> None:
+    """Neither tariff nor weather changes by the season here: what it costs is the same."""
+    july = BEGINS_AT + 182 * 86400.0
+    stages = read_stage("grid-event"), read_stage("grid-event", begins_at=july)
+    first, second = (run(setting_of(stage, read_rules("default"))).report for stage in stages)
+    assert second.begins_at == "2024-07-01T00:00:00Z"
+    assert (second.jobs, second.preemptions) == (first.jobs, first.preemptions)
+    assert second.cost_usd == pytest.approx(first.cost_usd)
+    marks = [list(setting_of(stage, read_rules("default")).marks) for stage in stages]
+    assert [later.begins_at - mark.begins_at for mark, later in zip(*marks, strict=True)] == [182 * 86400.0]
 
 
 def test_a_lost_site_has_neither_feeds_nor_links() -> None:
@@ -164,6 +176,7 @@ def test_conditions_shift_surroundings_while_they_last_and_add_up() -> None:
             a_condition(at={"after": "2h"}, lasts="1h", outside="3K", price_factor=4.0),
         ],
         read_facility("lab"),
+        BEGINS_AT,
     )
     zurich = around["zurich"]
     loop = zurich.site.loops[0]

@@ -195,6 +195,7 @@ def scenario(
     against: Annotated[
         str, typer.Option(help="A policy to set beside it, as for replay; or none.")
     ] = "power-blind",
+    begins: BeginsOption = _FIRST_DAY,  # type: ignore[assignment]
     seed: Annotated[int, typer.Option(help="For what is random: jobs, truth and meters.")] = 0,
     truth: TruthOption = TruthChoice.PERTURBED,
     plots: Annotated[
@@ -212,6 +213,7 @@ def scenario(
         play_scenario(
             scenario,
             facility=facility,
+            begins_at=begins,
             policy=policy,
             against=against,
             seed=seed,

@@ -28,6 +28,7 @@ def play_scenario(
     name_or_path: str,
     *,
     facility: str | None,
+    begins_at: float,
     policy: str,
     against: str,
     seed: int,
@@ -39,7 +40,7 @@ def play_scenario(
     """Pictures are of the first policy."""
     with TwinProgress() as progress:
         prepare_pictures(plots, html)
-        stage = read_stage(name_or_path, facility)
+        stage = read_stage(name_or_path, facility, begins_at)
         first = read_rules(policy)
         second = None if against == NOBODY else read_rules(against)
         if second is not None and second.name == first.name:
@@ -80,7 +81,8 @@ def print_played(played: Played) -> None:
     report, against = played.report, played.against
     console.print(plain(f"{played.scenario} on {report.facility}"), style="bold")
     console.print(plain(played.say))
-    size = f"{report.simulated_hours:.3g} h, {say_count(report.jobs.submitted)} jobs, {report.gpus:,} GPUs"
+    length = f"{report.simulated_hours:.3g} h from {report.begins_at[:10]}"
+    size = f"{length}, {say_count(report.jobs.submitted)} jobs, {report.gpus:,} GPUs"
     console.print(f"{size}, {report.truth}; {FOOTER}", style="dim")
     console.print()
     reports = [report] if against is None else [report, against]

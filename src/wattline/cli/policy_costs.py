@@ -7,7 +7,7 @@ never ran, or had not ended, is left out: nobody knows how long it takes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -141,7 +141,7 @@ def _play(recorded: Recorded, name: str, policy: Policy, seed: int, progress: Tw
     label, jobs = f"{name}, seed {seed}", len(recorded.jobs)
 
     def tell(glimpse: Glimpse) -> None:
-        progress.tell(label, replace(glimpse, at=glimpse.at - recorded.begins_at + BEGINS_AT), jobs)
+        progress.tell(label, glimpse, jobs)
 
     report = run(setting, tell=tell).report
     progress.end(label)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from wattline.cli.printing import plain
-from wattline.twin.run import BEGINS_AT, Glimpse
+from wattline.twin.run import Glimpse
 from wattline.twin.wording import one_line
 
 INTERRUPTED_EXIT_CODE = 130
@@ -87,13 +87,13 @@ class TwinProgress:
 
 
 def say_glimpse(glimpse: Glimpse, jobs: int) -> str:
-    day = (glimpse.at - BEGINS_AT) // _DAY_SECONDS + 1
+    day = glimpse.passed_seconds // _DAY_SECONDS + 1
     return f"{glimpse.ended:,} of {jobs:,} jobs, day {day:,.0f}, {glimpse.waiting:,} waiting"
 
 
 def share_of(glimpse: Glimpse, jobs: int, until_seconds: float | None) -> float:
     """Of the whole run, which ends with its jobs or its time."""
-    by_time = (glimpse.at - BEGINS_AT) / until_seconds if until_seconds else 0.0
+    by_time = glimpse.passed_seconds / until_seconds if until_seconds else 0.0
     return min(1.0, max(by_time, glimpse.ended / jobs))
 
 

@@ -120,7 +120,7 @@ class RunJournal:
 class Glimpse:
     """How far a run has come."""
 
-    at: float
+    passed_seconds: float  # since it began
     submitted: int
     ended: int
     waiting: int
@@ -255,7 +255,7 @@ def _drive(
             hear(decision)
         tally.check()
         if tell is not None and journal.steps % _PROGRESS_STEPS == 0:
-            tell(Glimpse(world.now(), tally.submitted, tally.ended, tally.waiting))
+            tell(Glimpse(world.now() - setting.begins_at, tally.submitted, tally.ended, tally.waiting))
         last_at = ends_at
         if not world.is_over:
             busy_at = world.now()

@@ -41,6 +41,7 @@ class Stage:
     spot_prices: Mapping[str, Prices]
     recorded: Sequence[TraceJob] | None  # of the trace, where it names one
     lines_refused: int
+    begins_at: float = BEGINS_AT
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     not_estimated: tuple[str, ...] = ()
 
 
-def read_stage(name_or_path: str | Path, facility: str | None = None) -> Stage:
+def read_stage(name_or_path: str | Path, facility: str | None = None, begins_at: float = BEGINS_AT) -> Stage:
     """Read a scenario, its facility (or another) and its trace, and check every name."""
     written = read_scenario(name_or_path)
     scenario = written.document
@@ -71,9 +72,10 @@ def read_stage(name_or_path: str | Path, facility: str | None = None) -> Stage:
         )
         recorded, lines_refused = trace.jobs, trace.refused_jobs
     faults = (*scenario.faults, *faults_of(scenario.conditions, hall))
-    around = shifted(scenario.conditions, hall)
+    around = shifted(scenario.conditions, hall, begins_at)
     spot = {site: written.path.parent / path for site, path in scenario.spot.items()}
-    return Stage(scenario, hall, faults, around, read_spot_prices(hall, spot), recorded, lines_refused)
+    prices = read_spot_prices(hall, spot)
+    return Stage(scenario, hall, faults, around, prices, recorded, lines_refused, begins_at)
 
 
 def setting_of(stage: Stage, rules: Rules, *, seed: int = 0, exact: bool = False) -> Setting:
@@ -90,11 +92,12 @@ def setting_of(stage: Stage, rules: Rules, *, seed: int = 0, exact: bool = False
         decided_by=rules.name,
         arrival_scale=scenario.workload.arrival_scale,
         faults=stage.faults,
-        marks=tuple(marks_of(scenario)),
+        marks=tuple(marks_of(scenario, stage.begins_at)),
         surroundings=stage.surroundings,
         spot_prices=stage.spot_prices,
         lines_refused=stage.lines_refused,
         until_seconds=scenario.lasts,
+        begins_at=stage.begins_at,
     )
 
 
@@ -113,12 +116,12 @@ def set_side_by_side(stage: Stage, report: Report, against: Report | None) -> Pl
     )
 
 
-def marks_of(scenario: Scenario) -> Iterator[Mark]:
+def marks_of(scenario: Scenario, begins_at: float) -> Iterator[Mark]:
     """What happens, by the names that the document gives."""
     happenings: list[Fault | Condition] = [*scenario.faults, *scenario.conditions]
     for each in happenings:
-        begins_at = BEGINS_AT + (each.at.after or 0.0)
-        yield Mark(each.name, begins_at, math.inf if each.lasts is None else begins_at + each.lasts)
+        first = begins_at + (each.at.after or 0.0)
+        yield Mark(each.name, first, math.inf if each.lasts is None else first + each.lasts)
 
 
 def faults_of(conditions: Sequence[Condition], facility: Facility) -> Iterator[Fault]:
@@ -138,17 +141,17 @@ def faults_of(conditions: Sequence[Condition], facility: Facility) -> Iterator[F
                 yield _fault(condition, link=link.name, bandwidth=0.0)
 
 
-def shifted(conditions: Sequence[Condition], facility: Facility) -> dict[str, Surroundings]:
+def shifted(conditions: Sequence[Condition], facility: Facility, begins_at: float) -> dict[str, Surroundings]:
     """The surroundings of every site, as conditions leave them."""
     around = surroundings_by_site(facility)
     for condition in conditions:
-        begins_at = BEGINS_AT + (condition.at.after or 0.0)
+        start = begins_at + (condition.at.after or 0.0)
         for site in around:
             if condition.site in (None, site):
                 around[site] = Shifted(
                     around[site],
-                    start=begins_at,
-                    end=math.inf if condition.lasts is None else begins_at + condition.lasts,
+                    start=start,
+                    end=math.inf if condition.lasts is None else start + condition.lasts,
                     dry_bulb_kelvin=condition.outside or 0.0,
                     price=_change(condition.price_factor),
                     carbon=_change(condition.carbon_factor),
@@ -161,7 +164,7 @@ def _arrivals(stage: Stage, seed: int) -> Iterator[Arrival]:
     jobs = stage.recorded
     if jobs is None:
         jobs = make_jobs(scenario.workload, stage.facility.gpus, scenario.lasts, seed)
-    return drive(arrivals_of(jobs, BEGINS_AT, seed), scenario.workload, seed)
+    return drive(arrivals_of(jobs, stage.begins_at, seed), scenario.workload, seed)
 
 
 def _facility_of(written: Written[Scenario]) -> Path:
