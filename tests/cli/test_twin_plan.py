@@ -228,3 +228,26 @@ def test_a_plan_that_is_nowhere_could_not_be_evaluated(wattline: Wattline) -> No
 def test_copies_are_a_whole_number(written: str) -> None:
     with pytest.raises(UsageError):
         option_of("--add-racks", written, grow=False)
+
+
+@pytest.mark.parametrize(
+    ("flag", "written", "says"),
+    [
+        ("--add-racks", "north/r1*0", "this is too small, got 0; allowed: at least 1"),
+        ("--cap", "north/r1*9999", "this is too large, got 9999.0; allowed: at most 1000"),
+        ("--uplink", "ns*1e400", "this is a finite number, got inf"),
+        ("--seeds", "0", "this is too small, got '0'; allowed: at least 1"),
+        ("--skip-days", "x", "this is a number, got 'x'"),
+        ("--output", "y", "'y' is not one of 'text', 'json'"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_flag_that_says_too_much_is_told_in_words_what_it_may_be(
+    wattline: Wattline, flag: str, written: str, says: str
+) -> None:
+    told = wattline("twin", "plan", "--facility", "halls.yaml", "--trace", "jobs.csv", flag, written)
+    assert told.code == 2
+    said = " ".join(told.err.replace("│", " ").split())
+    assert says in said
+    assert "Input should" not in said
+    assert "Value error" not in said

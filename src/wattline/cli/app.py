@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Never
+from typing import Annotated, Any, Never
 
 import typer
+from typer.core import TyperGroup
 
 from wattline import __version__
 from wattline.cli.app_agent import agent_app, site_app
@@ -32,8 +33,26 @@ from wattline.cli.options import (
 )
 from wattline.errors import UsageError, WattlineError
 
+
+class _InOurWords(TyperGroup):
+    """What a flag may not be is said as it is of a document's field."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            from pydantic import ValidationError
+
+            from wattline.spec.problems import say_findings
+
+            if isinstance(error.__cause__, ValidationError):
+                error.message = say_findings(error.__cause__)
+            raise
+
+
 app = typer.Typer(
     name="wattline",
+    cls=_InOurWords,
     help="The control plane between your repository and your GPU halls.",
     no_args_is_help=True,
     add_completion=True,

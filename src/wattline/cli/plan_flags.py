@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from wattline.cli.printing import plain
 from wattline.errors import UsageError
 from wattline.spec.plan import GROWING, PlanChange, PlanOption
+from wattline.spec.problems import say_findings
 
 _TIMES = re.compile(r"(?P<name>[^*@]+)\*(?P<number>[0-9.eE+-]+)(?:@(?P<loop>.+))?")
 _BY = re.compile(r"(?P<name>.+):(?P<change>[^:]+)")
@@ -38,8 +39,9 @@ def option_of(flag: str, written: str, *, grow: bool) -> PlanOption:
     try:
         change = PlanChange.model_validate(fields)
     except ValidationError as error:
-        said = "; ".join(found["msg"].removeprefix("Value error, ") for found in error.errors())
-        raise UsageError(f"{flag} {plain(written)!r}: {said}", hint=f"write {flag} '{usage}'") from None
+        raise UsageError(
+            f"{flag} {plain(written)!r}: {say_findings(error)}", hint=f"write {flag} '{usage}'"
+        ) from None
     # A flag's text is no name that a document could have: built without asking.
     return PlanOption.model_construct(name=written.strip(), changes=(change,), cost=None)
 

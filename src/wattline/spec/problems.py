@@ -93,6 +93,19 @@ def problems_at(flaws: Sequence[Flaw], root: Node, file: str) -> list[Problem]:
     return problems
 
 
+def say_findings(error: ValidationError) -> str:
+    """In one line, of what stands in no file: a flag."""
+    return "; ".join(_said(finding) for finding in _findings(error))
+
+
+def _said(finding: _Finding) -> str:
+    """Findings of one kind have no bounds: theirs are in the words."""
+    bounds, value = _bounds(finding.context), _shown(finding.value)
+    if finding.kind == "value_error" or value is None:
+        return _message(finding)
+    return f"{_message(finding)}, got {value}" + (f"; allowed: {bounds}" if bounds else "")
+
+
 def _problem(file: str, place: Place, path: Path, flaw: Flaw) -> Problem:
     return Problem(
         file=file,

@@ -185,6 +185,8 @@ class NodesDocument(Document):
 
     @model_validator(mode="after")
     def _gpus_of_a_kind(self) -> NodesDocument:
+        if self.gpu is not None and self.gpus == 0 and "gpus" in self.model_fields_set:
+            raise ValueError(f"gpus is 0 and gpu says {self.gpu}: say at least 1, or neither")
         if (self.gpu is None) != (self.gpus == 0):
             raise ValueError("nodes with GPUs say both gpu and gpus, such as gpu: A100, gpus: 4")
         named = sum(len(names_in(written)) for written in self.hosts)
