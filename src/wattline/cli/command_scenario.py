@@ -14,6 +14,7 @@ from wattline.cli.twin_progress import TwinProgress
 from wattline.errors import UsageError
 from wattline.twin.figures import side_by_side
 from wattline.twin.findings import find_excess, find_what_binds
+from wattline.twin.left_out import say_never_begun
 from wattline.twin.plots import FOOTER
 from wattline.twin.replaying import read_rules
 from wattline.twin.run import Outcome, Setting, run
@@ -93,6 +94,9 @@ def print_played(played: Played) -> None:
     for row in side_by_side(reports):
         table.add_row(*row)
     console.print(table)
+    for each in reports:
+        if left_out := say_never_begun(each):
+            console.print(plain(f"{each.policy}: {left_out}"))
     console.print()
     if against is not None:
         ratio = played.useful_gpu_hours_ratio

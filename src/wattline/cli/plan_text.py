@@ -32,6 +32,10 @@ def print_plan(report: PlanReport) -> None:
     console.print(_gains(report))
     console.print()
     console.print(_standings(report))
+    if any(left_out := [told["jobs_never_begun"] or 0.0 for _, told in _rows(report)]):
+        few, many = (f"{jobs:,.0f}" for jobs in (min(left_out), max(left_out)))
+        count = few if few == many else f"{few} to {many}"
+        console.print(f"waits leave out those of {count} jobs that had not begun by the end", style="dim")
     console.print()
     for option in report.options:
         _print_option(console, option)
@@ -59,15 +63,20 @@ def _gains(report: PlanReport) -> Table:
     return table
 
 
+def _rows(report: PlanReport) -> list[tuple[str, dict[str, float | None]]]:
+    return [
+        (AS_IT_IS, report.base),
+        *(
+            (option.name, {name: figure.option for name, figure in option.figures.items()})
+            for option in report.options
+        ),
+    ]
+
+
 def _standings(report: PlanReport) -> Table:
     """The whole facility, as it is and with each option."""
     table = _table("all in all", "GPU-h/USD", "GPU-h/kWh", "wait, mean", "p95", "peak", "PUE")
-    rows: list[tuple[str, dict[str, float | None]]] = [(AS_IT_IS, report.base)]
-    rows += [
-        (option.name, {name: figure.option for name, figure in option.figures.items()})
-        for option in report.options
-    ]
-    for name, told in rows:
+    for name, told in _rows(report):
         table.add_row(
             _name(name),
             _ratio(told["useful_gpu_hours_per_usd"]),

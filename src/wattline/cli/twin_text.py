@@ -12,6 +12,7 @@ from wattline.cli.printing import columns, plain, stdout_console
 from wattline.twin.comparison import Comparison, Contest, Standing
 from wattline.twin.figures import Group, figures_of, site_table, size_table, slo_table, wait_table
 from wattline.twin.findings import find_what_binds
+from wattline.twin.left_out import say_never_begun
 from wattline.twin.plots import FOOTER
 from wattline.twin.report import Report
 from wattline.twin.wording import UNKNOWN, one_line, say_count, say_difference, say_metric
@@ -62,6 +63,8 @@ def print_report(report: Report) -> None:
     if report.slos:
         console.print(_slos(report))
         console.print()
+    if left_out := say_never_begun(report):
+        console.print(left_out)
     for rule, count in sorted(report.refused_because.items(), key=lambda item: (-item[1], item[0])):
         console.print(plain(f"refused by {rule}: {say_count(count)}"))
     if report.not_estimated:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from wattline.twin.left_out import count_never_begun
 from wattline.twin.plan_advice import Columns, recommend, say_option
 from wattline.twin.plan_report import OptionReport, PlanReport, Weighed, mean_of, weigh_figure
 from wattline.twin.report import Report
@@ -66,6 +67,7 @@ _FIGURES: dict[str, Callable[[Report], float | None]] = {
     "carbon_kg": lambda report: report.carbon_kg,
     "jobs_completed": lambda report: float(report.jobs.completed),
     "jobs_unfinished": lambda report: float(report.jobs.unfinished),
+    "jobs_never_begun": lambda report: float(count_never_begun(report)),
     "wait_minutes_mean": lambda report: report.wait_minutes.mean,
     "wait_minutes_p95": lambda report: report.wait_minutes.p95,
     "peak_kw": lambda report: report.peak_kw,
