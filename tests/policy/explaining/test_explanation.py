@@ -108,7 +108,9 @@ def test_the_next_looser_cap_would_not_have_started_it() -> None:
 def test_an_offered_wait_really_starts_the_job() -> None:
     hall = a_tight_hall()
     found = explained(hall, a_job(gpus=8))
-    wait = next(option for option in found.options if option.change == "wait until r0/train has ended")
+    wait = next(
+        option for option in found.options if option.change == "wait until r0/train has ended, at the latest"
+    )
     assert wait.starts_at == MONDAY + 3600
     assert kinds(hall.decide()) == []
     hall.at = wait.starts_at
@@ -125,7 +127,7 @@ def test_a_wait_is_offered_on_a_metered_hall_too() -> None:
     hall.wait(1)
     hall.read("zurich/r1", "rack_watts", 2400.0)
     found = explained(hall, a_job(gpus=8))
-    assert found.options[-1].change == "wait until r0/train has ended"
+    assert found.options[-1].change == "wait until r0/train has ended, at the latest"
 
 
 def test_fewer_gpus_are_offered_and_asking_for_them_starts_it() -> None:
@@ -143,8 +145,8 @@ def test_fewer_gpus_that_would_start_sooner_are_offered_and_do_start_then() -> N
     hall.run(*(a_job(f"r{n}/train", gpus=4, max_duration_seconds=3600.0 * n) for n in (1, 2)))
     found = explained(hall, a_job("n/train", gpus=8))
     fewer, wait = found.options
-    assert fewer.change == "ask for 4 GPUs, and wait until r1/train has ended"
-    assert wait.change == "wait until r2/train has ended"
+    assert fewer.change == "ask for 4 GPUs, and wait until r1/train has ended, at the latest"
+    assert wait.change == "wait until r2/train has ended, at the latest"
     assert MONDAY + 3600 == fewer.starts_at < wait.starts_at
     assert found.remedy == ""  # neither starts it now
     hall.submit(a_job("m/train", gpus=4))
@@ -158,7 +160,7 @@ def test_nothing_is_offered_for_sooner_that_is_not_sooner() -> None:
     hall = a_world(a_site(nodes=1, gpus=8))
     hall.run(a_job("r1/train", gpus=8, max_duration_seconds=3600.0))
     found = explained(hall, a_job("n/train", gpus=8))
-    assert [option.change for option in found.options] == ["wait until r1/train has ended"]
+    assert [option.change for option in found.options] == ["wait until r1/train has ended, at the latest"]
 
 
 def test_at_most_three_are_offered_with_those_that_start_sooner() -> None:
@@ -172,9 +174,9 @@ def test_at_most_three_are_offered_with_those_that_start_sooner() -> None:
     )
     found = explained(hall, a_job("n/train", gpus=8, gpu_models=("A100",)))
     assert [option.change for option in found.options] == [
-        "ask for 4 GPUs, and wait until a3/train has ended",
-        "also accept H100, at oslo, and wait until h2/train has ended",
-        "wait until a4/train has ended",
+        "ask for 4 GPUs, and wait until a3/train has ended, at the latest",
+        "also accept H100, at oslo, and wait until h2/train has ended, at the latest",
+        "wait until a4/train has ended, at the latest",
     ]
     starts = [option.starts_at for option in found.options]
     assert max(starts) == starts[-1]

@@ -248,10 +248,10 @@ def _later(
         if is_permitted(snapshot, policy, change.request):
             told = change.tell(wait.place)
             starts_at = max(wait.ends_at, snapshot.at)
-            said = f"{told.change}, and wait until {wait.last} has ended"
+            said = f"{told.change}, and wait until {wait.last} has ended, at the latest"
             options.append(replace(told, change=said, starts_at=starts_at, brief=""))
     if waits[0] is not None:
         starts_at = max(waits[0].ends_at, snapshot.at)
-        change_none = f"wait until {waits[0].last} has ended"
+        change_none = f"wait until {waits[0].last} has ended, at the latest"
         options.append(Option(change=change_none, starts_at=starts_at, cost_delta_usd=0.0))
     return options
