@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from twin.planning import an_option, halls, jobs, settings
@@ -208,6 +209,22 @@ def test_the_horizon_is_while_jobs_arrive_unless_it_is_said() -> None:
     at_once = Trace(name="t", kind="philly", jobs=jobs(5, every_seconds=0.0), refused_by_rule={})
     with pytest.raises(UsageError, match="all jobs arrive at once"):
         choose_horizon(at_once, None)
+
+
+def test_the_title_of_a_picture_is_what_comes_first_and_the_day_stands_below(
+    report: PlanReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, str] = {}
+
+    def keep(_: object, **words: str) -> bytes:
+        told.update(words)
+        return b""
+
+    monkeypatch.setattr("wattline.twin.plan_plot.draw_framed", keep)
+    two = msgspec.structs.replace(report, recommendation="first a: costs no more; then b: 2 USD for each")
+    write_plan_plot(two, tmp_path)
+    assert told["finding"] == "First a: costs no more"
+    assert told["shows"].startswith("differences over 10 h from 2024-01-01, 3 seeds")
 
 
 def test_a_picture_shows_what_each_option_buys(report: PlanReport, tmp_path: Path) -> None:

@@ -38,12 +38,13 @@ def write_plan_plot(report: PlanReport, folder: Path) -> Path:
 def draw_plan(report: PlanReport, theme: Theme) -> bytes:
     import matplotlib.style
 
-    horizon = format_seconds(SECONDS_PER_HOUR * report.horizon_hours)
+    first, *_ = report.recommendation.split("; then ")  # a title is one line; the bars show the rest
+    horizon = f"{format_seconds(SECONDS_PER_HOUR * report.horizon_hours)} from {report.begins_at[:10]}"
     seeds = f"{len(report.seeds)} seed{'' if len(report.seeds) == 1 else 's'}"
     with matplotlib.style.context(["default", theme.settings()], after_reset=True):
         return draw_framed(
             lambda figure: _draw(figure, report, theme),
-            finding=report.recommendation[:1].upper() + report.recommendation[1:],
+            finding=first[:1].upper() + first[1:],
             shows=f"differences over {horizon}, {seeds}; whiskers: 95 % intervals; pale: not clear of zero",
             run=f"{report.trace} on {report.facility} under {report.policy}",
             height_inches=1.8 + len(_PANELS) * (0.55 + 0.3 * len(report.options)),
@@ -78,17 +79,22 @@ def _draw_bar(axes: Axes, row: int, figure: Weighed, theme: Theme) -> None:
 
 
 def _label(axes: Axes, row: int, option: OptionReport, name: str) -> None:
-    """What is gained for each dollar or kilowatt-hour stands beside what is spent."""
+    """What is gained for each dollar or kilowatt-hour stands beside what is spent; else how much that is:
+    a bar may be too short to see.
+    """
     gained = {
         "usd": (option.gained_gpu_hours_per_usd, "USD"),
         "energy_kwh": (option.gained_gpu_hours_per_kwh, "kWh"),
     }
     value, unit = gained.get(name, (None, ""))
     figure = option.figures[name]
-    if value is not None and figure.high is not None:
+    said = "" if value is None else f"{value:,.3g} GPU-h per {unit}"
+    if not said and figure.is_clear and figure.difference is not None:
+        said = say_gpu_hours(figure.difference)
+    if said and figure.high is not None:
         axes.annotate(
-            f"{value:,.3g} GPU-h per {unit}",
-            (figure.high, row),
+            said,
+            (max(0.0, figure.high), row),
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
