@@ -70,6 +70,11 @@ def test_a_change_that_says_nothing_or_too_much_is_refused(
         (f"plan: p\nbegins: July\noptions: [{OPTION}]", "begins", "written as 2024-07-01"),
         (f"plan: p\nweather: {{a: {{january: 5C}}}}\noptions: [{OPTION}]", "weather.a.july", "required"),
         (
+            f"plan: p\nweather: {{a: {{january: 5C, july: 61C}}}}\noptions: [{OPTION}]",
+            "weather.a.july",
+            "too large",
+        ),
+        (
             f"plan: p\nworkload: {{filled: 50%, gpus: [1], runs: [1h, 2h]}}\noptions: [{OPTION}]",
             "workload",
             "as long as horizon says",

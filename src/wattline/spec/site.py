@@ -34,6 +34,7 @@ from wattline.spec.telemetry import PowerCapsDocument, Telemetry
 MoreWatts = Annotated[Watts, Field(gt=0)]
 SomeSeconds = Annotated[Seconds, Field(gt=0)]
 NotNegativeUsd = Annotated[Usd, Field(ge=0)]
+MonthlyMean = Annotated[Celsius, Field(ge=-60, le=60)]  # nowhere on Earth is colder or hotter for a month
 KelvinPerWatt = Annotated[Number, Field(gt=0, le=10)]
 NameOrRange = Annotated[str, AfterValidator(check_name_or_range)]
 
@@ -114,8 +115,8 @@ class Carbon(Document):
 class NormalsDocument(Document):
     """What a climate table says of a place, where nobody has its hours."""
 
-    january: Celsius  # the mean of the month, day and night
-    july: Celsius
+    january: MonthlyMean  # the mean of the month, day and night
+    july: MonthlyMean
     swing: Annotated[Kelvin, Field(ge=0, le=40)] = 8.0  # from the coldest hour of a day to the warmest
     humidity: Annotated[Fraction, Field(gt=0)] = 0.7  # relative, at the mean of the day
     warmest_hour: Annotated[Whole, Field(ge=0, le=23)] = 14  # of UTC
