@@ -18,7 +18,8 @@ from pathlib import Path
 
 from bench.heat_checks import print_limits, print_pump_trip, print_step
 from bench.loop_checks import print_identity, print_relations, print_tiresias
-from wattline.physics.cap_curve import CapCurve, CapPoint, fit_cap_curve
+from wattline.facility import DEVICES
+from wattline.physics.cap_curve import CapCurve, CapPoint, device_cap_curve, fit_cap_curve
 from wattline.physics.fans import predict_fan_watts
 from wattline.physics.hydraulics import (
     GB300_NVL72_CURVE,
@@ -31,13 +32,11 @@ from wattline.physics.hydraulics import (
     predict_pressure_drop_pascals,
     predict_pump_watts,
 )
-from wattline.physics.power import predict_speed
 from wattline.physics.utilisation import A100_DRAW, DrawCurve, fit_draw_curve, predict_share_below
 
 _DATA = Path(os.environ.get("WATTLINE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # A run whose cap is this far above its draw is one more measurement of its speed without a cap.
 _CLEAR_OF_THE_CAP = 1.25
-_LIMIT_WATTS = {"v100": 250.0, "rtx6000": 260.0}
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
@@ -92,24 +91,16 @@ def print_caps(device: str) -> None:
     everything = fit_cap_curve([point for some in points.values() for point in some])
     print_cap_row("all, pooled", rows, single, everything)
     print_cliff(points, everything)
-    print_as_it_runs(points, _LIMIT_WATTS[device])
+    print_as_it_runs(points)
 
 
-def print_as_it_runs(points: dict[str, list[CapPoint]], limit_watts: float) -> None:
-    """The twin's own rule: the table of medians, relative to what the work wants."""
-
-    def predict(cap_watts: float, wanted_watts: float) -> float:
-        if cap_watts >= wanted_watts:
-            return 1.0
-        return predict_speed(cap_watts / limit_watts) / predict_speed(wanted_watts / limit_watts)
-
+def print_as_it_runs(points: dict[str, list[CapPoint]]) -> None:
+    """What the twin gives: a V100's curve, also to a device that the curve has not seen."""
+    curve = device_cap_curve(DEVICES["V100"].idle_watts)
     every = [point for some in points.values() for point in some]
-    hungry = [point for point in every if point.uncapped_watts > 200.0]
-    missed = [abs(predict(p.cap_watts, p.uncapped_watts) - p.speed) for p in every]
-    print(f"as the twin runs it: {100 * statistics.mean(missed):.2f} %, all points")
-    caps = sorted({p.cap_watts for p in hungry})
-    speeds = [statistics.mean(predict(c, p.uncapped_watts) for p in hungry if p.cap_watts == c) for c in caps]
-    print("the twin   " + " ".join(f"{speed:>6.3f}" for speed in speeds))
+    missed = [error for error, _ in errors_of(curve, every)]
+    print(f"as the twin runs it: {statistics.mean(missed):.2f} %, all points")
+    print_cliff(points, curve)
 
 
 def print_cap_row(
