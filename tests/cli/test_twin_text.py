@@ -6,7 +6,7 @@ from twin.recording import a_report
 from wattline.cli.twin_text import print_comparison, print_report
 from wattline.twin.comparison import METRICS, compare
 from wattline.twin.figures import side_by_side
-from wattline.twin.report import Minutes, Report
+from wattline.twin.report import JobCounts, Minutes, Report
 
 Capture = pytest.CaptureFixture[str]
 
@@ -134,6 +134,20 @@ def test_one_seed_is_not_enough_to_be_sure(capsys: Capture) -> None:
     shown = capsys.readouterr().out
     assert "one seed" in shown
     assert "better" not in shown
+
+
+def test_what_comes_of_refusing_jobs_is_not_called_better(capsys: Capture) -> None:
+    choosy = {"jobs": JobCounts(submitted=5250, completed=34, refused=5212, unfinished=4)}
+    print_comparison(compare([*runs("all", [1e6, 1.1e6]), *runs("choosy", [1e5, 1.1e5], **choosy)]))
+    shown = capsys.readouterr().out
+    assert row_of(shown.partition("\nenergy ")[2], "choosy")[-2:] == ["fewer", "jobs"]
+    assert row_of(shown.partition("\njobs refused ")[2], "choosy")[-1] == "worse"
+    assert "better" not in shown
+    assert "fewer jobs: choosy refused more" in shown
+    print_comparison(compare([*runs("choosy", [1e6, 1.1e6], **choosy), *runs("all", [1e5, 1.1e5])]))
+    shown = capsys.readouterr().out
+    assert row_of(shown.partition("\nenergy ")[2], "all")[-1] == "better", "it did more with less"
+    assert "fewer jobs" not in shown
 
 
 def test_wide_figures_and_long_names_still_fit(capsys: Capture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 
 from rich.table import Table
@@ -82,15 +82,21 @@ def print_comparison(comparison: Comparison) -> None:
     console.print(plain(f"differences are against {base}; {FOOTER}"), style="dim")
     console.print()
     same = [contest for contest in comparison.metrics if _is_same(contest)]
+    fewer = _with_fewer_jobs(comparison)
     table = _table("policy", "mean", "difference", "±", "")
     for contest in comparison.metrics:
         if contest not in same:
-            _add_contest(table, contest)
+            _add_contest(table, contest, fewer)
     if table.row_count:
         console.print(table)
     if same:
         told = (f"{_NAMES[each.metric]} {_say(each, each.standings[0].mean)}" for each in same)
         console.print(f"the same for all: {'; '.join(told)}")
+    if fewer and len(comparison.seeds) > 1:
+        named = ", ".join(sorted(fewer))
+        console.print(
+            plain(f"fewer jobs: {named} refused more, so what it waited and used is no gain"), style="yellow"
+        )
     if len(comparison.seeds) == 1:
         console.print("one seed: nothing says whether another would give the same", style="yellow")
         return
@@ -146,7 +152,18 @@ def _is_same(contest: Contest) -> bool:
     return all(each.difference == 0.0 and each.low == each.high for each in contest.standings[1:])
 
 
-def _add_contest(table: Table, contest: Contest) -> None:
+def _with_fewer_jobs(comparison: Comparison) -> set[str]:
+    """Policies that refused more than the first one: their waits and costs are of those who are left."""
+    return {
+        standing.policy
+        for contest in comparison.metrics
+        if contest.metric == "jobs.refused"
+        for standing in contest.standings
+        if standing.difference and standing.difference > 0 and standing.is_clear is not False
+    }
+
+
+def _add_contest(table: Table, contest: Contest, fewer: Collection[str]) -> None:
     table.add_row(Text(_NAMES[contest.metric], style="bold"))
     for standing in contest.standings:
         difference, half = "", ""
@@ -156,17 +173,21 @@ def _add_contest(table: Table, contest: Contest) -> None:
         if standing.high is not None and standing.low is not None:
             half = say_difference(contest.metric, (standing.high - standing.low) / 2)
         name = f"  {one_line(plain(standing.policy), _WIDEST_POLICY)}"
-        table.add_row(name, _say(contest, standing.mean), difference, half, _verdict(contest, standing))
+        table.add_row(
+            name, _say(contest, standing.mean), difference, half, _verdict(contest, standing, fewer)
+        )
 
 
 def _say(contest: Contest, value: float | None) -> str:
     return UNKNOWN if value is None else say_metric(contest.metric, value)
 
 
-def _verdict(contest: Contest, standing: Standing) -> Text:
+def _verdict(contest: Contest, standing: Standing, fewer: Collection[str]) -> Text:
     if standing.is_clear is None or standing.difference is None:
         return Text("")
     if not standing.is_clear:
         return Text("unclear", style="dim")
     is_better = (standing.difference < 0) == (contest.better == "lower")
+    if is_better and contest.better == "lower" and standing.policy in fewer:
+        return Text("fewer jobs", style="yellow")
     return Text("better", style="green") if is_better else Text("worse", style="bold red")
