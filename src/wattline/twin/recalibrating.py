@@ -58,9 +58,11 @@ class Recalibration:
         self._open_of_kind: Counter[Kind] = Counter()
 
     def correct(self, kind: Kind, wait: Wait) -> Wait:
-        errors = self._errors.get(_situation(kind, wait)) or self._unknown(kind)
-        p50 = wait.p50_seconds * errors[0].ratio(0.5)
-        p90 = max(p50, wait.p90_seconds * errors[1].ratio(0.9))
+        seen = self._errors.get(_situation(kind, wait))
+        errors = seen or self._unknown(kind)
+        # Before anything was seen it is told to the second: it may be when a week ends, and not a bin before.
+        p50 = wait.p50_seconds * (errors[0].ratio(0.5) if seen else 1.0)
+        p90 = max(p50, wait.p90_seconds * (errors[1].ratio(0.9) if seen else 1.0))
         return Wait(p50, p90, max(p90, wait.p90_seconds * errors[1].ratio(_PLEDGE)))
 
     def tell(self, job: str, kind: Kind, at: float, wait: Wait) -> bool:
