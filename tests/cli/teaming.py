@@ -47,10 +47,9 @@ class Teams(Writing):
         if self.session.state is None:
             self.now = time.time() - self._ago_seconds
 
-    def ask(self, run: str, project: str = "nlp", *, hours: float = 1.0, gpus: int = 1) -> None:
-        job = JobRequest(
-            job=f"{run}/train", run=run, project=project, gpus=gpus, max_duration_seconds=hours * HOUR
-        )
+    def ask(self, run: str, project: str = "nlp", *, hours: float | None = 1.0, gpus: int = 1) -> None:
+        most = None if hours is None else hours * HOUR
+        job = JobRequest(job=f"{run}/train", run=run, project=project, gpus=gpus, max_duration_seconds=most)
         event = RunSubmitted(at=self.now, project=project, run=run, pipeline="p", jobs=(job,))
         self.step(event)
 

@@ -55,15 +55,23 @@ def test_no_line_is_wider_than_the_terminal(
         assert max(map(len, wattline("report", *arguments).out.splitlines())) <= int(columns)
 
 
-def test_a_limit_that_will_not_last_is_told_in_a_sentence(teams: Teams, wattline: Wattline) -> None:
-    busy(teams)
-    week_ends_in = week_ends_at(teams.now) - teams.now
-    if week_ends_in < 3 * HOUR:
+def test_a_limit_is_told_of_in_one_sentence_where_what_runs_may_reach_it(
+    teams: Teams, wattline: Wattline
+) -> None:
+    if week_ends_at(teams.now) - teams.now < 4 * HOUR:
         pytest.skip("the week ends before the quota does")
-    said = " ".join(wattline("report", "--team", "nlp").out.split())
-    assert "! nlp reaches its 4 GPU-hours " in said
-    assert "at the present rate of 1 an hour" in said
-    assert "then its jobs wait" in said
+    teams.ask("v1", "vision")
+    teams.begin("v1")
+    teams.end("v1", gpu_hours=198)
+    teams.ask("v2", "vision")
+    teams.begin("v2")
+    assert "!" not in wattline("report", "--team", "vision").out, "its job ends before that"
+    teams.ask("v3", "vision", hours=None)
+    teams.begin("v3")
+    said = " ".join(wattline("report", "--team", "vision").out.split())
+    assert said.count("! ") == 1
+    assert "! what runs now, if it goes on at 2 an hour, takes vision to its 200 GPU-hours by " in said
+    assert "; then its jobs start with a warning" in said
 
 
 def test_one_team_with_what_runs_what_waits_and_what_a_run_takes(teams: Teams, wattline: Wattline) -> None:

@@ -163,21 +163,25 @@ def _counted(jobs: tuple[str, ...], gpus: int, on: str) -> str:
 
 
 def sentences(week: TeamWeek, report: Report) -> list[str]:
-    """Which limit is reached before the week ends, when, and what follows."""
+    """What is used up, or which limit what runs now reaches first; and what follows."""
     follows = "its jobs wait" if week.limit == "hard" else "its jobs start with a warning"
-    found = []
-    for quota in week.quotas:
-        if quota.reaches_at is None or quota.limit is None:
-            continue
-        limit = f"{format_amount(quota.limit)} {NAMES[quota.quantity]}"
-        if quota.reaches_at <= report.at:
-            found.append(f"{week.team} has used up its {limit}; {follows} until the week ends")
-            continue
-        reached = f"{datetime.fromtimestamp(quota.reaches_at, UTC):%a %d %b %H:%M} UTC"
-        rate = f"at the present rate of {format_amount(quota.rate_per_hour)} an hour"
-        early = f"{format_seconds(report.ends_at - quota.reaches_at)} before the week ends"
-        found.append(f"{week.team} reaches its {limit} {reached} {rate}, {early}; then {follows}")
-    return found
+    reached = sorted(
+        [(quota.reaches_at, quota) for quota in week.quotas if quota.reaches_at is not None],
+        key=lambda one: one[0],
+    )
+    gone = [_limit(quota) for at, quota in reached if at <= report.at]
+    if gone:
+        return [f"{week.team} has used up its {' and '.join(gone)}; {follows} until the week ends"]
+    if not reached:
+        return []
+    at, first = reached[0]
+    told = f"what runs now, if it goes on at {format_amount(first.rate_per_hour)} an hour, takes {week.team}"
+    by = f"{datetime.fromtimestamp(at, UTC):%a %d %b %H:%M} UTC"
+    return [f"{told} to its {_limit(first)} by {by}; then {follows}"]
+
+
+def _limit(quota: QuotaWeek) -> str:
+    return f"{format_amount(quota.limit or 0.0)} {NAMES[quota.quantity]}"
 
 
 def _show_run(console: Console, report: Report, take: RunTake) -> None:

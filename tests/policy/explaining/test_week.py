@@ -45,6 +45,17 @@ def test_a_limit_is_reached_at_the_rate_of_what_runs_now(limit: float, hours: fl
     assert quota.reaches_at == (None if hours is None else MONDAY + hours * HOUR)
 
 
+def test_a_job_counts_until_it_must_end_and_no_longer() -> None:
+    hall = a_world(policy=a_policy(teams={"nlp": {"quota": {"gpu_hours": 40}, "limit": "soft"}}))
+    hall.run(a_job("r1/train", gpus=8, max_duration_seconds=2 * HOUR))
+    hall.wait(HOUR)
+    assert gpu_hours(week_of_team(hall.snapshot(), hall.policy, "nlp")).reaches_at is None
+    hall.run(a_job("r2/train", gpus=4))
+    quota = gpu_hours(week_of_team(hall.snapshot(), hall.policy, "nlp"))
+    # 8 are gone; in the next hour it is twelve, then four an hour: 20 more take five.
+    assert (quota.rate_per_hour, quota.reaches_at) == (12.0, MONDAY + 7 * HOUR)
+
+
 def test_what_nobody_conducts_uses_nothing() -> None:
     hall = a_world(policy=a_policy(teams={"nlp": {"quota": {"gpu_hours": 9}}}))
     hall.run(a_job(gpus=8, max_duration_seconds=HOUR))

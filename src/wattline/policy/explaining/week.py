@@ -2,18 +2,20 @@
 
 Used is what ended this week; promised is the most that running jobs may still use. The present rate is what
 running jobs use in an hour as they run now: their GPUs, and their peak power under the cap they are under.
+When a limit is reached is told of them alone, for as long as they may run: nobody knows what comes after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from wattline.policy.permitting.exceptions import QUANTITIES, granted
 from wattline.policy.placing.offering import usage_alone
 from wattline.spec.policy import Policy
-from wattline.state import ENDED, Job, JobState, Snapshot, Usage, week_ends_at
+from wattline.state import ENDED, Job, JobState, Snapshot, Usage, seconds_left, week_ends_at
 from wattline.state.account import promise_of
 from wattline.units import SECONDS_PER_HOUR
 
@@ -29,7 +31,7 @@ class QuotaWeek(msgspec.Struct, frozen=True, kw_only=True):
     promised: float
     left: float | None
     rate_per_hour: float
-    reaches_at: float | None  # before the week ends, at the present rate
+    reaches_at: float | None  # before the week ends, by what runs now
 
 
 class TeamWeek(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,12 +81,14 @@ def week_of_team(snapshot: Snapshot, policy: Policy, project: str, *, is_conduct
 def _quotas(snapshot: Snapshot, policy: Policy, project: str, holding: Iterable[Job]) -> Iterator[QuotaWeek]:
     account, team = snapshot.account(project), policy.teams.get(project)
     promised = account.promised.usage()
-    hourly, spent = Usage(), Usage()
+    hourly, spent, until = Usage(), Usage(), []
     for job in holding:
-        each = _in_an_hour(snapshot, job)
+        each, began_at = _in_an_hour(snapshot, job), job.started_at or snapshot.at
         hourly = hourly.plus(each)
-        ran_seconds = snapshot.at - job.started_at if job.started_at is not None else 0.0
-        spent = spent.plus(_times(each, ran_seconds / SECONDS_PER_HOUR))
+        spent = spent.plus(_times(each, (snapshot.at - began_at) / SECONDS_PER_HOUR))
+        left_seconds = seconds_left(job)
+        until.append((math.inf if left_seconds is None else began_at + left_seconds, each))
+    until.sort(key=lambda one: one[0])
     for quantity, unit, rule in QUANTITIES:
         written: float | None = getattr(team.quota, quantity) if team is not None else None
         more = sum([exception.amount for exception in granted(snapshot, project, rule)], 0.0)
@@ -102,7 +106,11 @@ def _quotas(snapshot: Snapshot, policy: Policy, project: str, holding: Iterable[
             rate_per_hour=rate,
             reaches_at=None
             if limit is None
-            else _reached_at(snapshot.at, limit - used - getattr(spent, quantity), rate),
+            else _reached_at(
+                snapshot.at,
+                limit - used - getattr(spent, quantity),
+                [(ends_at, getattr(each, quantity)) for ends_at, each in until],
+            ),
         )
 
 
@@ -115,13 +123,18 @@ def _times(usage: Usage, factor: float) -> Usage:
     return Usage(*[factor * getattr(usage, quantity) for quantity, _, _ in QUANTITIES])
 
 
-def _reached_at(at: float, left: float, rate_per_hour: float) -> float | None:
+def _reached_at(at: float, left: float, rates: Sequence[tuple[float, float]]) -> float | None:
+    """By jobs that each use so much an hour until they must end, the first to end first."""
     if left <= 0:
         return at
-    if rate_per_hour <= 0:
-        return None
-    reached_at = at + SECONDS_PER_HOUR * left / rate_per_hour
-    return reached_at if reached_at < week_ends_at(at) else None
+    per_hour, week_ends = sum(rate for _, rate in rates), week_ends_at(at)
+    for ends_at, rate in rates:
+        reached_at = at + SECONDS_PER_HOUR * left / per_hour if per_hour > 0 else math.inf
+        if reached_at < min(ends_at, week_ends):
+            return reached_at
+        left -= per_hour * max(0.0, ends_at - at) / SECONDS_PER_HOUR
+        at, per_hour = max(at, ends_at), per_hour - rate
+    return None
 
 
 def take_of_run(snapshot: Snapshot, policy: Policy, run: str, jobs: Iterable[str]) -> RunTake:
