@@ -83,6 +83,8 @@ def test_one_team_with_what_runs_what_waits_and_what_a_run_takes(teams: Teams, w
     assert "vision" not in shown.out
     told = wattline("report", "--team", "nlp", "--run", "r3", "-o", "json").json
     assert told["run"]["still"]["gpu_hours"] == 1.0
+    (site,) = told["run"]["sites"]
+    assert f"at most still to come, that in {site}" in " ".join(shown.out.split())
     (team,) = told["teams"]
     assert team["quotas"]["gpu_hours"] == {
         "limit": 4.0,

@@ -193,7 +193,8 @@ def _show_run(console: Console, report: Report, take: RunTake) -> None:
                 f"{format_amount(used + promised + still)} {name}{_share_of(report, take, quantity)}"
             )
     told = ", ".join(parts) or "nothing yet"
-    console.print(plain(f"run {take.run} takes {told}: used, promised, and at most still to come"))
+    there = f", that in {' and '.join(take.sites)}" if take.sites else ""
+    console.print(plain(f"run {take.run} takes {told}: used, promised, and at most still to come{there}"))
     if take.not_estimated:
         phases = ", ".join(take.not_estimated)
         console.print(plain(f"without {phases}: no max_duration, or no place would take it"), style="dim")

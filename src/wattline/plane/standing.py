@@ -84,7 +84,8 @@ def _behind(state: State, job: Job) -> str:
             f"no place yet for its {format_named('gpus', job.request.gpus)}" if shape in state.stuck else ""
         )
     is_own = first.request.project == job.request.project  # of others no names are told
-    return f"behind {first.id}" if is_own else f"behind a job of {job.request.gpus} GPUs that came first"
+    gpus = format_named("gpus", job.request.gpus)
+    return f"behind {first.id}" if is_own else f"behind a job of {gpus} that came first"
 
 
 def progress(job: Job) -> str:

@@ -98,6 +98,7 @@ def test_a_run_takes_what_it_used_what_it_was_promised_and_the_most_that_is_to_c
     hall.obey(hall.decide())
     take = take_of_run(hall.snapshot(), hall.policy, "r1", ["r1/prepare", "r1/train", "r1/evaluate"])
     assert (take.promised.gpu_hours, take.still.gpu_hours) == (1.0, 4.0)
+    assert take.sites == (next(iter(hall.snapshot().plant.facility.sites)).name,)
     assert take.not_estimated == ("evaluate",), "it does not say how long it may run"
     hall.ended("r1/prepare", usage=Usage(gpu_hours=0.5))
     take = take_of_run(hall.snapshot(), hall.policy, "r1", ["r1/prepare", "r1/train", "r1/evaluate"])

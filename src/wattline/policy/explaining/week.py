@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from wattline.policy.permitting.exceptions import QUANTITIES, granted
-from wattline.policy.placing.offering import usage_alone
+from wattline.policy.permitting.pools import most_used
+from wattline.policy.placing.judging import place_alone
 from wattline.spec.policy import Policy
 from wattline.state import ENDED, Job, JobState, Snapshot, Usage, seconds_left, week_ends_at
 from wattline.state.account import promise_of
@@ -52,6 +53,7 @@ class RunTake(msgspec.Struct, frozen=True, kw_only=True):
     used: Usage
     promised: Usage
     still: Usage  # at most, by the jobs that have not started; those not estimated left out
+    sites: tuple[str, ...]  # where these would be put if they were alone: what is still to come is as there
     not_estimated: tuple[str, ...]
 
 
@@ -139,7 +141,7 @@ def _reached_at(at: float, left: float, rates: Sequence[tuple[float, float]]) ->
 
 def take_of_run(snapshot: Snapshot, policy: Policy, run: str, jobs: Iterable[str]) -> RunTake:
     used, promised, still = Usage(), Usage(), Usage()
-    not_estimated, project = [], ""
+    not_estimated, sites, project = [], set(), ""
     for job_id in jobs:
         job = snapshot.job(job_id)
         project = job.request.project
@@ -147,16 +149,18 @@ def take_of_run(snapshot: Snapshot, policy: Policy, run: str, jobs: Iterable[str
         if job.state in ENDED or job_id in snapshot.holding:
             continue
         knows_end = job.request.max_duration_seconds is not None
-        most = usage_alone(snapshot, policy, job.remainder) if knows_end else None
-        if most is None:
+        place = place_alone(snapshot, policy, job.remainder) if knows_end else None
+        if place is None:
             not_estimated.append(job.request.phase)
         else:
-            still = still.plus(most)
+            still = still.plus(most_used(job.remainder, place, snapshot.plant))
+            sites.add(place.site)
     return RunTake(
         run=run,
         project=project,
         used=used,
         promised=promised,
         still=still,
+        sites=tuple(sorted(sites)),
         not_estimated=tuple(not_estimated),
     )
