@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from building import MONDAY, Hall, a_job, a_policy, a_site, a_world, assert_ledger_is_true, kinds
 from wattline.policy import decide
+from wattline.policy.explaining.explanation import explain
 from wattline.policy.watts.sharing_power import share_power
 from wattline.spec.ladder import Rung, RungKind
 from wattline.state import Ending, JobRequest, JobState
@@ -158,6 +159,22 @@ def test_nobody_starts_into_a_hold_that_has_no_room_for_it() -> None:
     hall.submit(flexible("r4", gpus=4))
     settle(hall)
     assert hall.job("r4/train").state is JobState.WAITING
+
+
+def test_who_waits_for_a_hold_starts_when_it_is_over_though_nobody_came_or_went() -> None:
+    hall = a_hall(feed_watts=1e5, holds=[a_hold(200)])
+    hall.submit(rigid("r1"), rigid("r2"))
+    settle(hall)
+    hall.wait(3600)
+    for name in ("r1", "r2"):
+        told = explain(hall.snapshot(), hall.policy, f"{name}/train")
+        assert told.say.startswith(
+            f"{name}/train waits for the end of hold grid: zurich may draw 200 W for 2 h"
+        )
+        assert told.blocked_by is not None
+    hall.wait(2 * 3600)
+    settle(hall)
+    assert all(hall.job(f"{name}/train").state is JobState.RUNNING for name in ("r1", "r2"))
 
 
 def test_a_hold_that_caps_do_not_reach_pauses_some_who_come_back_after_it() -> None:

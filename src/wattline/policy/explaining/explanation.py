@@ -22,7 +22,7 @@ from wattline.policy.shifting.shifting import is_held_back
 from wattline.policy.watts.staggering import Paced, stagger_of
 from wattline.spec.policy import Policy
 from wattline.state import ENDED, Job, JobState, Outcome, ResourceKind, Snapshot, Verdict
-from wattline.units import format_named, format_seconds
+from wattline.units import format_named, format_seconds, format_watts
 
 _CLEARED = "pressure.cleared"
 # What people call that which is short; else it is named by its rule.
@@ -35,6 +35,7 @@ _THINGS = {
     "gpus": "GPUs of",
     "locality": "enough GPUs close together at",
     "heat.throttle": "heat of loop",
+    "power.hold": "the end of hold",
     _CLEARED: "pressure to stay gone at",
 }
 
@@ -139,6 +140,7 @@ def _explained(
     if choice.place is not None:
         held = _held if job.state is JobState.WAITING else _stays_away
         verdicts = (*verdicts, *held(snapshot, policy, job))
+        verdicts = (*verdicts, *_judge_hold(snapshot, policy, job, choice.place.site))
     reason = dominant(verdicts)
     options: tuple[Option, ...] = ()
     if paced is not None:
@@ -197,6 +199,18 @@ def _held(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:
         say = f"tried again in {format_seconds(left)}, after {job.say or 'a failure'}"
         return (Verdict(rule="restart.backoff", subject=job.id, outcome=Outcome.WAIT, say=say),)
     return job.verdicts if policy.shifting.is_on and is_held_back(job) else ()
+
+
+def _judge_hold(snapshot: Snapshot, policy: Policy, job: Job, site: str) -> tuple[Verdict, ...]:
+    """Whether a hold keeps a job from a place that is free: it takes watts only while somebody decides."""
+    holds = [hold for hold in policy.power_sharing.holds if hold.site == site and hold.is_on(snapshot.at)]
+    if not holds or job.state is not JobState.WAITING or not snapshot.is_stuck(job.id):
+        return ()
+    hold = min(holds, key=lambda one: one.watts)
+    left = (hold.next_change_at(snapshot.at) or snapshot.at) - snapshot.at
+    say = f"{site} may draw {format_watts(hold.watts)} for {format_seconds(left)} more, and has none for it"
+    numbers = {"limit_watts": hold.watts, "left_seconds": left}
+    return (Verdict(rule="power.hold", subject=hold.name, outcome=Outcome.WAIT, say=say, numbers=numbers),)
 
 
 def _stays_away(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:

@@ -73,8 +73,13 @@ def share_power(
             limits = [bound._replace(limit_watts=bound.limit_watts - parts.nodes) for bound in limits]
         if limits or parts.are_capped:
             _Hall(draft, policy, site, limits, parts, stagger).share(shared)
-    changes = [hold.next_change_at(draft.at) for hold in policy.power_sharing.holds]
-    shared.looks += [change for change in changes if change is not None]
+    for hold in policy.power_sharing.holds:
+        change = hold.next_change_at(draft.at)
+        if change is not None:
+            shared.looks.append(change)
+        if hold.site in bounds and hold.is_on(draft.decided_at) and not hold.is_on(draft.at):
+            # Nobody came or went, so that who fitted nowhere would not be asked again.
+            shared.opened += draft.plant.pools_of_site[draft.plant.site_numbers[hold.site]]
     return shared
 
 
