@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.looking import Wattline, Writing
-from wattline.state import Asked, AttemptStarted, Measured, SiteStood, Standing
+from wattline.state import Asked, AttemptStarted, JobRequest, Measured, RunSubmitted, SiteStood, Standing
 
 
 def test_a_run_is_listed_with_how_it_stands(ran: str, wattline: Wattline) -> None:
@@ -140,3 +140,13 @@ def test_an_unknown_site_gets_the_nearest_name_and_a_run_is_no_site(ran: str, wa
     assert shown.code == 2
     assert "did you mean zurich?" in shown.err
     assert wattline("status", ran, "--site", "zurich").code == 2
+
+
+def test_the_newest_run_is_the_one_that_came_last_though_the_clock_was_set_back(
+    writing: Writing, wattline: Wattline
+) -> None:
+    for run, at in (("before", writing.now), ("after", writing.now - 3600.0)):
+        job = JobRequest(job=f"{run}/train", run=run, project="nlp", phase="train", gpus=1)
+        writing.step(RunSubmitted(at=at, project="nlp", run=run, pipeline="p", jobs=(job,)))
+    assert [run["run_id"] for run in wattline("status", "-o", "json").json["runs"]] == ["after", "before"]
+    assert wattline("explain", "train", "-o", "json").json["job"] == "after/train"

@@ -93,7 +93,8 @@ def submit(session: Session, asking: Asking, narrator: Narrator, source: str | N
         )
     run = f"{pipeline.pipeline}-{time.strftime('%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
     return RunSubmitted(
-        at=time.time(),
+        # Where the clock was set back, the journal's last word counts: the run did not wait before it came.
+        at=max(time.time(), session.state.at if session.state is not None else 0.0),
         actor=user(),
         project=pipeline.project,
         source=source or str(identify_this_process()),
