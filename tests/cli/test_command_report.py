@@ -38,6 +38,7 @@ def test_all_teams_stand_in_a_table_with_what_is_gone_of_each_quota(teams: Teams
     busy(teams)
     shown = wattline("report")
     assert shown.code == 0
+    assert "used this week, and the most that was promised to what runs" in shown.out
     lines = {line.split()[0]: line for line in reversed(shown.out.splitlines()) if line}
     assert "3.5 of 4" in lines["nlp"]
     assert "20 of 200" in lines["vision"]
@@ -131,7 +132,9 @@ def test_a_week_that_is_over_is_read_from_the_journal(home: Path, wattline: Watt
     present = wattline("report", "-o", "json").json
     assert present["week"]["is_over"] is False
     assert present["teams"][0]["quotas"]["gpu_hours"]["used"] == 0.0
-    assert "is over" in wattline("report", "--week", "last").out
+    shown = wattline("report", "--week", "last").out
+    assert "is over" in shown
+    assert "promised" not in shown
 
 
 def test_weeks_are_those_of_the_calendar() -> None:

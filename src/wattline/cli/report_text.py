@@ -32,6 +32,8 @@ def show_text(console: Console, report: Report, *, is_one: bool) -> None:
             _show_team(console, report, shown)
     else:
         console.print(_teams(report))
+        if any(quota.promised for shown in report.teams for quota in shown.week.quotas):
+            console.print("used this week, and the most that was promised to what runs", style="dim")
     for shown in report.teams:
         for sentence in sentences(shown.week, report):
             console.print(Text.assemble(("! ", "yellow"), plain(sentence)))
