@@ -277,8 +277,8 @@ class Hall:
     def asked(self, job: str, want: str) -> None:
         self.fold(Asked(at=self.at, job=job, want=want, actor="ada"))
 
-    def failed(self, action: Action, say: str = "no") -> None:
-        self.fold(ActionFailed(at=self.at, action=action.id, say=say))
+    def failed(self, action: Action, say: str = "no", *, unreached: bool = False) -> None:
+        self.fold(ActionFailed(at=self.at, action=action.id, say=say, unreached=unreached))
 
     def obey(self, decision: Decision) -> None:
         """Answer every action of a decision as a willing facility would."""

@@ -14,7 +14,7 @@ from wattline.checkpoint import LocalStore, StaleEpochError, list_checkpoints, s
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live import Home, hash_data
-from wattline.live.launching import prepare
+from wattline.live.launching import UnreachedError, prepare
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
 from wattline.state import (
@@ -203,7 +203,7 @@ def test_what_was_saved_and_cannot_be_had_is_not_begun_anew_without_a_word(
 ) -> None:
     """An agent's checkpoints do not lie in the server's home: who moved from there began at step 0 again."""
     site = Site(tmp_path, {"checkpoint": {}})
-    with pytest.raises(UnavailableError, match=f"saved at {from_site}, and none can be had"):
+    with pytest.raises(UnreachedError, match=f"saved at {from_site}, and none can be had"):
         site.lay_out(2, from_site=from_site)
     save(LocalStore(site.home.checkpoints(from_site, "r1", "train")), {"weights": [1]}, step=7, epoch=1)
     assert site.lay_out(2, from_site=from_site).epoch == 2

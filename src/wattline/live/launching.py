@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wattline.checkpoint import (
     AutoCadence,
+    CheckpointError,
     LocalStore,
     PacedStore,
     Rate,
@@ -35,6 +36,10 @@ _ONE_THREAD = dict.fromkeys(
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
 _CHUNK_BYTES = 1 << 20
 _WORTH_SAYING_SECONDS = 10.0
+
+
+class UnreachedError(UnavailableError):
+    """What a job would go on from cannot be had where it would begin: no fault of its own."""
 
 
 def attempt_name(job: str, attempt: int) -> str:
@@ -79,13 +84,8 @@ def prepare(
         goods.unpack(digest, out)
     checkpoints = home.checkpoints(action.place.site, request.run, request.phase)
     checkpoints.mkdir(parents=True, exist_ok=True)
-    if action.from_site and action.from_site != action.place.site:
-        origin = (store_of or local_stores(home))(action.from_site, request.run, request.phase)
-        bring_checkpoint(origin, job, action, checkpoints, bytes_per_second)
-    if action.from_site and not list_checkpoints(LocalStore(checkpoints)):
-        raise UnavailableError(  # beginning anew would lose without a word what the journal says is saved
-            f"checkpoint of {job.id}: it was saved at {action.from_site}, and none can be had from there"
-        )
+    if action.from_site:
+        bring_checkpoint(store_of or local_stores(home), job, action, checkpoints, bytes_per_second)
     if phase.checkpoint is not None or request.checkpoints:
         fence(LocalStore(checkpoints), action.attempt)
     if phase.signals is not None and phase.signals.saved_to is not None:
@@ -113,17 +113,30 @@ def prepare(
 
 
 def bring_checkpoint(
-    origin: Store, job: Job, action: Action, target: Path, bytes_per_second: float | None
+    store_of: StoreOf, job: Job, action: Action, target: Path, bytes_per_second: float | None
 ) -> None:
-    """Copy the newest good checkpoint from the site it was saved at, no faster than the link allows."""
-    if bytes_per_second is not None and bytes_per_second <= 0:
-        raise UnavailableError(
-            f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
-        )
+    """Copy the newest good checkpoint from the site it was saved at, no faster than the link allows.
+
+    Where there is none, that is an error: beginning anew would lose what the journal says is saved.
+    """
+    assert action.place is not None
     arriving: Store = LocalStore(target)
-    if bytes_per_second is not None:
-        arriving = PacedStore(arriving, Rate(bytes_per_second))
-    copy_checkpoint(origin, arriving)
+    if action.from_site != action.place.site:
+        if bytes_per_second is not None and bytes_per_second <= 0:
+            raise UnreachedError(
+                f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
+            )
+        if bytes_per_second is not None:
+            arriving = PacedStore(arriving, Rate(bytes_per_second))
+        try:
+            origin = store_of(action.from_site, job.request.run, job.request.phase)
+            copy_checkpoint(origin, arriving)
+        except CheckpointError as error:
+            raise UnreachedError(error.message, hint=error.hint) from error
+    if not list_checkpoints(LocalStore(target)):
+        raise UnreachedError(
+            f"checkpoint of {job.id}: it was saved at {action.from_site}, and none can be had from there"
+        )
 
 
 def _link_data(source: RunSource, work: Path) -> None:

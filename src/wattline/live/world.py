@@ -16,7 +16,7 @@ from wattline.live.attempts import Attempts
 from wattline.live.capping import Capping
 from wattline.live.clouds import CloudFiles
 from wattline.live.home import Home
-from wattline.live.launching import attempt_name, prepare
+from wattline.live.launching import UnreachedError, attempt_name, prepare
 from wattline.live.meters import Meters
 from wattline.live.pricing import price_save_seconds
 from wattline.live.replicas import Replicas, StoreOf, local_stores
@@ -240,7 +240,9 @@ class LiveWorld:
             del self._preparing[action_id]
             trouble = future.exception()
             if trouble is not None:
-                self._queue.append(ActionFailed(at=now, action=action.id, say=_say(trouble)))
+                unreached = isinstance(trouble, UnreachedError)
+                failed = ActionFailed(at=now, action=action.id, say=_say(trouble), unreached=unreached)
+                self._queue.append(failed)
                 continue
             launch = future.result()
             try:

@@ -244,8 +244,12 @@ def _action_failed(state: Tables, event: events.ActionFailed) -> None:
     if job is None:
         return
     if flight.action.kind in BEGINNINGS:
+        ending = Ending.NOT_STARTED
+        if event.unreached and job.place is not None:  # not its own doing: it goes on where that can be had
+            ending, tried = Ending.LOST, {**dict(job.unreached), job.place.site: event.at}
+            state.put(replace(job, unreached=tuple(tried.items())))
         ended = events.AttemptEnded(
-            at=event.at, job=job.id, attempt=job.attempt, ending=Ending.NOT_STARTED, say=event.say
+            at=event.at, job=job.id, attempt=job.attempt, ending=ending, say=event.say
         )
         _attempt_ended(state, ended)
     elif flight.action.kind is ActionKind.CAP_POWER:

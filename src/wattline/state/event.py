@@ -123,6 +123,7 @@ class Acknowledged(Happening, frozen=True, kw_only=True):
 class ActionFailed(Happening, frozen=True, kw_only=True):
     action: str
     say: str
+    unreached: bool = False  # what the job would go on from could not be had there
 
 
 class Asked(Happening, frozen=True, kw_only=True):

@@ -106,6 +106,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     copies: tuple[
         tuple[str, int], ...
     ] = ()  # other sites that hold a checkpoint, with the step of the newest
+    unreached: tuple[
+        tuple[str, float], ...
+    ] = ()  # where its checkpoint could not be had, and when it was last tried
     past: tuple[Past, ...] = ()  # earlier attempts, the last MOST_PAST of them
     verdicts: tuple[Verdict, ...] = ()  # the last that changed
 

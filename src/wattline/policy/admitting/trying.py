@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import msgspec
 from wattline.policy.naming import next_action
 from wattline.policy.permitting.modes import AUTO, with_mode
 from wattline.policy.permitting.permission import allowed_models, allowed_regions
-from wattline.policy.permitting.reaching import judge_reach
+from wattline.policy.permitting.reaching import judge_fetching, judge_reach, sites_out_of_reach
 from wattline.policy.permitting.readiness import when_ready
 from wattline.policy.placing.homing import home_of
 from wattline.policy.placing.judging import changed, dominant, judge_request
@@ -63,6 +64,14 @@ def try_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission: Ad
         _hold_back(job, held, admission)
         return True
     found = _find(draft, policy, job, head, admission.shift)
+    far = judge_fetching(draft, job, found.choice.place) if found.choice.place is not None else None
+    if far is not None:
+        away = sites_out_of_reach(draft, job)
+        found = _find(draft, policy, job, _without(draft, head, away), admission.shift)
+        if found.choice.place is None:
+            admission.looks.append(min(away.values()))
+            _tell_waiting(job, (far,), admission)
+            return True
     if found.patience is not None:
         _tell_waiting(job, (found.patience,), admission)
         return True
@@ -84,6 +93,12 @@ def try_one(draft: Snapshot, policy: Policy, job: Job, head: Head, admission: Ad
     admission.actions.append(action)
     admission.verdicts += (*mode, *found.verdicts)
     return True
+
+
+def _without(draft: Snapshot, head: Head, sites: Collection[str]) -> Head:
+    """The same, looking at pools of other sites alone."""
+    pools = [number for number, (site, _) in enumerate(draft.plant.pools) if site not in sites]
+    return replace(head, pools=[pool for pool in pools if head.pools is None or pool in head.pools])
 
 
 class _Found(NamedTuple):

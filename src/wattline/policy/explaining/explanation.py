@@ -9,6 +9,7 @@ from wattline.policy.admitting.returning import clear_seconds, count_short_stays
 from wattline.policy.explaining.options import choose_options
 from wattline.policy.giving_way.capping import judge_capping
 from wattline.policy.giving_way.pressure import judge_pressure
+from wattline.policy.permitting.reaching import judge_fetching, judge_reach
 from wattline.policy.permitting.readiness import when_ready
 from wattline.policy.placing.homing import home_of
 from wattline.policy.placing.judging import dominant, judge_request
@@ -21,7 +22,7 @@ from wattline.policy.scaling.widths import judge_narrower, offer_narrower
 from wattline.policy.shifting.shifting import is_held_back
 from wattline.policy.watts.staggering import Paced, stagger_of
 from wattline.spec.policy import Policy
-from wattline.state import ENDED, Job, JobState, Outcome, ResourceKind, Snapshot, Verdict
+from wattline.state import ENDED, Job, JobState, Outcome, Place, ResourceKind, Snapshot, Verdict
 from wattline.units import format_named, format_seconds, format_watts
 
 _CLEARED = "pressure.cleared"
@@ -36,6 +37,8 @@ _THINGS = {
     "locality": "enough GPUs close together at",
     "heat.throttle": "heat of loop",
     "power.hold": "the end of hold",
+    "sites.reach": "site",
+    "sites.fetch": "its checkpoint to come to",
     _CLEARED: "pressure to stay gone at",
 }
 
@@ -139,7 +142,7 @@ def _explained(
     verdicts = choice.verdicts
     if choice.place is not None:
         held = _held if job.state is JobState.WAITING else _stays_away
-        verdicts = (*verdicts, *held(snapshot, policy, job))
+        verdicts = (*verdicts, *_far(snapshot, job, choice.place), *held(snapshot, policy, job))
         verdicts = (*verdicts, *_judge_hold(snapshot, policy, job, choice.place.site))
     reason = dominant(verdicts)
     options: tuple[Option, ...] = ()
@@ -189,6 +192,12 @@ def _in_time(snapshot: Snapshot, verdict: Verdict) -> Option:
     return Option(
         change=f"wait {format_seconds(seconds)}", starts_at=snapshot.at + seconds, cost_delta_usd=0.0
     )
+
+
+def _far(snapshot: Snapshot, job: Job, place: Place) -> tuple[Verdict, ...]:
+    """Why what a job would go on from cannot be had where it would fit."""
+    found = (judge_reach(snapshot, job), judge_fetching(snapshot, job, place))
+    return tuple(verdict for verdict in found if verdict is not None)
 
 
 def _held(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:

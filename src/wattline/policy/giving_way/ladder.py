@@ -14,6 +14,7 @@ from wattline.policy.giving_way.relief import ladder_of, predict_gpu_watts, pred
 from wattline.policy.giving_way.worth import Worth
 from wattline.policy.headroom.power import judge_amount, usable
 from wattline.policy.naming import next_action
+from wattline.policy.permitting.reaching import sites_out_of_reach
 from wattline.policy.placing.judging import changed
 from wattline.policy.placing.placement import Choice, choose_place
 from wattline.policy.placing.price import price_rung
@@ -185,10 +186,14 @@ def applies(rung: Rung, values: dict[str, object]) -> bool:
 def choose_elsewhere(draft: Snapshot, policy: Policy, job: Job, rung: Rung) -> Choice | None:
     """A place at another site for a job that must move, or None."""
     here = job.place.site if job.place else ""
+    away = sites_out_of_reach(draft, job) if job.unreached and not job.asked else ()
     others = [
         site
         for site in draft.plant.sites
-        if site != here and rung.to in ("any", site) and frozenset((here, site)) in draft.plant.links
+        if site != here
+        and site not in away
+        and rung.to in ("any", site)
+        and frozenset((here, site)) in draft.plant.links
     ]
     choice = choose_place(draft, policy, job.remainder, near=here or None, sites=others, explain=False)
     return choice if choice.place is not None else None
