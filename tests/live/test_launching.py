@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from wattline.checkpoint import LocalStore, StaleEpochError, list_checkpoints, save
+from wattline.checkpoint.stores.below import BelowStore
 from wattline.engines import Launch
 from wattline.errors import RefusedError, UnavailableError
 from wattline.live import Home, hash_data
-from wattline.live.launching import UnreachedError, prepare
+from wattline.live.launching import UnreachedError, bring_checkpoint, prepare
 from wattline.release import KeptGoods, bundle_source, describe_source
 from wattline.spec import read_pipeline
 from wattline.state import (
@@ -229,3 +230,13 @@ def test_an_engine_can_show_why_an_attempt_begins(tmp_path: Path) -> None:
     save(LocalStore(site.home.checkpoints("there", "r1", "train")), {"weights": [1]}, step=7, epoch=1)
     moved = site.lay_out(2, from_site="there")
     assert moved.comment == "migrate on here/n1: here/r1 has 4.07 kW left"
+
+
+def test_what_a_server_saved_before_the_site_had_an_agent_comes_from_there_once(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"checkpoint": {}})
+    server = LocalStore(tmp_path / "server")
+    save(server, {"weights": [1]}, step=7, epoch=1)
+    target = site.home.checkpoints("here", "r1", "train")
+    action = Action(id="a", kind=ActionKind.START, job="r1/train", place=Place("here", ()), from_site="here")
+    bring_checkpoint(lambda *_: BelowStore(server, ""), site.job, action, target, None)
+    assert [entry.step for entry in list_checkpoints(LocalStore(target))] == [7]

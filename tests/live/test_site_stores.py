@@ -80,3 +80,16 @@ def test_what_arrived_at_a_site_with_an_agent_counts_as_it_was_told(tmp_path: Pa
     assert find_lacking(Home(tmp_path), job, {"oslo"}) == "oslo lacks step 7 of r1/train"
     job = msgspec.structs.replace(job, copies=(("oslo", 7),))
     assert find_lacking(Home(tmp_path), job, {"oslo"}) == ""
+
+
+def test_an_agent_asks_the_server_that_ran_its_site_before_until_it_has_something_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RECEIVER_TOKEN, TOKEN)
+    home = Home(tmp_path / "agent")
+    stores = SiteStores(home, lambda site: site == "oslo")
+    assert isinstance(stores("oslo", "r1", "train"), LocalStore)
+    stores.receivers = {"oslo": "http://127.0.0.1:1/oslo/checkpoints"}
+    assert not isinstance(stores("oslo", "r1", "train"), LocalStore)
+    save(LocalStore(home.checkpoints("oslo", "r1", "train")), {"weights": [1]}, step=7, epoch=1)
+    assert isinstance(stores("oslo", "r1", "train"), LocalStore)

@@ -8,6 +8,7 @@ from building import Hall, a_job, a_link, a_site, a_world
 from wattline.errors import RefusedError, UsageError
 from wattline.plane.finding import UnknownError
 from wattline.plane.steering import ask_of, asking, describe_steered, say_steered
+from wattline.state import State
 
 
 @pytest.fixture
@@ -56,3 +57,23 @@ def test_a_word_names_who_said_it_and_says_what_follows(hall: Hall) -> None:
     (word,) = asking(jobs, "migrate", at=1.0, actor="ada", to="oslo")
     assert (word.actor, word.job, word.want, word.to) == ("ada", "r1/train", "migrate", "oslo")
     assert say_steered(describe_steered(run, jobs, "migrate", "oslo")) == "r1/train moves to oslo"
+
+
+def test_a_job_that_nobody_could_take_its_checkpoint_from_is_told_before_it_pauses(hall: Hall) -> None:
+    asked = []
+
+    def hands_over(_state: State, origin: str, to: str | None) -> bool:
+        asked.append((origin, to))
+        return False
+
+    with pytest.raises(RefusedError, match="r1/train has a checkpoint that nobody could fetch: start"):
+        ask_of(hall.state, "r1/train", "migrate", to="oslo", hands_over=hands_over)
+    assert asked == [("zurich", "oslo")]
+    assert ask_of(hall.state, "r1/train", "pause", hands_over=hands_over)
+
+
+def test_a_job_does_not_set_out_for_a_site_that_no_link_leads_to() -> None:
+    hall = a_world(a_site("zurich"), a_site("oslo", nodes=1, gpus=0), a_site("bern", nodes=1, gpus=0))
+    hall.run(a_job("r1/train", checkpoints=True))
+    with pytest.raises(RefusedError, match="no link of the facility joins zurich and oslo"):
+        ask_of(hall.state, "r1", "migrate", to="oslo")

@@ -27,6 +27,7 @@ from wattline.live import Home
 from wattline.plane.finding import View
 from wattline.plane.intake import Intake
 from wattline.plane.reader import Reader
+from wattline.plane.steering import HandsOver
 from wattline.plane.submitting import Receiving
 from wattline.spec.quantities import check_name
 from wattline.store import ObjectStore
@@ -65,6 +66,7 @@ class Served:
     door: Door
     words: Words
     is_conducting: Callable[[], bool]
+    hands_over: HandsOver = lambda *_: True
     limits: Limits = Limits()
     leaving: threading.Event = field(default_factory=threading.Event)  # who follows is let go
 

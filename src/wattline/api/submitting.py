@@ -120,7 +120,7 @@ def _steering(want: str, of_job: bool) -> Endpoint:
 
         def question(view: View) -> tuple[Run, list[Job]]:
             name = job_of(call, view)[1].id if of_job else run_of(call, view).run
-            return ask_of(view.state, name, want, to=to)
+            return ask_of(view.state, name, want, to=to, hands_over=call.served.hands_over)
 
         run, jobs = await call.ask(question)
         words = asking(jobs, want, at=time.time(), actor=call.caller.name, to=to)

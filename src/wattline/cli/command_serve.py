@@ -68,6 +68,7 @@ def serve(asked: ServeAsked) -> int:
         door=door,
         words=words_of(home),
         is_conducting=lambda: shift.is_conducting,
+        hands_over=shift.hands_over,
         limits=Limits(object_bytes=int(asked.object_gigabytes * (1 << 30))),
     )
     listener = Listener(make_app(served, sync=agents_sync(lambda: shift.fleet)), sock)

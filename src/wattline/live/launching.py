@@ -121,21 +121,22 @@ def bring_checkpoint(
     """
     assert action.place is not None
     arriving: Store = LocalStore(target)
-    if action.from_site != action.place.site:
-        if bytes_per_second is not None and bytes_per_second <= 0:
-            raise UnreachedError(
-                f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
-            )
-        if bytes_per_second is not None:
-            arriving = PacedStore(arriving, Rate(bytes_per_second))
-        try:
-            origin = store_of(action.from_site, job.request.run, job.request.phase)
-            copy_checkpoint(origin, arriving)
-        except CheckpointError as error:
-            raise UnreachedError(error.message, hint=error.hint) from error
-    if not list_checkpoints(LocalStore(target)):
+    try:
+        origin = store_of(action.from_site, job.request.run, job.request.phase)
+        if action.from_site != action.place.site or not isinstance(origin, LocalStore):
+            if bytes_per_second is not None and bytes_per_second <= 0:
+                raise UnreachedError(
+                    f"checkpoint of {job.id}: the link from {action.from_site} carries nothing now"
+                )
+            paced = arriving if bytes_per_second is None else PacedStore(arriving, Rate(bytes_per_second))
+            copy_checkpoint(origin, paced)
+    except CheckpointError as error:
+        raise UnreachedError(error.message, hint=error.hint) from error
+    if not list_checkpoints(arriving):
+        before = "; a server that ran it before hands over what it saved with --receive"
         raise UnreachedError(
             f"checkpoint of {job.id}: it was saved at {action.from_site}, and none can be had from there"
+            + (before if action.from_site == action.place.site else "")
         )
 
 

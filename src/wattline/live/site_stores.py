@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from wattline.checkpoint import LocalStore, StorageError, Store
+from wattline.checkpoint import LocalStore, StorageError, Store, list_checkpoints
 from wattline.checkpoint.receiver import Receiver
 from wattline.checkpoint.stores.below import BelowStore
 from wattline.checkpoint.stores.http import HttpStore
@@ -33,10 +33,10 @@ class SiteStores:
         self.receivers: Mapping[str, str] = {}
 
     def __call__(self, site: str, run: str, phase: str) -> Store:
-        if self._is_own(site):
-            return LocalStore(self._home.checkpoints(site, run, phase))
-        url = self.receivers.get(site)
-        if url is None or not self._token:
+        url, here = self.receivers.get(site), LocalStore(self._home.checkpoints(site, run, phase))
+        if self._is_own(site) and (not url or not self._token or list_checkpoints(here)):
+            return here  # else what a server saved that ran the site before
+        if not url or not self._token:
             raise StorageError(
                 f"checkpoints of {run}/{phase}: nobody hands over what lies at {site}: "
                 f"an agent there, or the server, does with --receive, to who shares its {RECEIVER_TOKEN}"

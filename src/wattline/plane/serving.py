@@ -94,6 +94,11 @@ class Shift:
             _pause(_LOOK_SECONDS, stopping)
         return said
 
+    def hands_over(self, state: State, origin: str, to: str | None) -> bool:
+        """Whether a checkpoint of one site can be had at another; see `Desk.hands_over`."""
+        fleet = self.fleet
+        return fleet is None or fleet.desk.hands_over(state, origin, to)
+
     def _conduct(self, session: Session, stopping: Stopping) -> None:
         conductor = self._conductor(session)
         self.is_conducting, self.fleet = True, conductor.world

@@ -267,8 +267,26 @@ def test_an_agent_is_told_where_checkpoints_of_each_other_site_are_to_be_had() -
     hub = Hub()
     hub.fleet.desk.own_receiver = lambda site: f"http://hub:1/{site}"
     hub.attach("zurich")
-    assert hub.ask("zurich").receivers == {"oslo": "http://hub:1/oslo"}
+    before = {"zurich": "http://hub:1/zurich"}  # of what the hub saved of it while it ran it
+    assert hub.ask("zurich").receivers == before | {"oslo": "http://hub:1/oslo"}
     hub.attach("oslo")
-    assert hub.ask("zurich").receivers == {}  # the hub does not run it any more, and its agent takes none
+    assert hub.ask("zurich").receivers == before  # the hub does not run it any more, and its agent takes none
     hub.ask("oslo", receives_at="http://oslo:1")
-    assert hub.ask("zurich").receivers == {"oslo": "http://oslo:1"}
+    assert hub.ask("zurich").receivers == before | {"oslo": "http://oslo:1"}
+
+
+def test_a_checkpoint_can_be_fetched_where_who_has_it_hands_it_over() -> None:
+    hub = Hub()
+    may = hub.fleet.desk.hands_over
+    assert may(hub.state, "zurich", "oslo")  # both in one home
+    hub.attach("oslo")
+    assert not may(hub.state, "zurich", "oslo")
+    assert not may(hub.state, "zurich", None)
+    assert not may(hub.state, "oslo", "zurich")
+    hub.ask("oslo", receives_at="http://oslo:1")
+    assert may(hub.state, "oslo", "zurich")
+    assert not may(hub.state, "zurich", "oslo")
+    hub.fleet.desk.own_receiver = lambda site: f"http://hub:1/{site}"
+    assert may(hub.state, "zurich", "oslo")
+    hub.fleet.desk.receivers.clear()  # a hub that has just begun
+    assert may(hub.state, "oslo", "zurich")

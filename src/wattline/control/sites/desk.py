@@ -72,7 +72,7 @@ class Desk:
         self._began_at = now
         self._answered_at: dict[str, float] = {}
         self.receivers: dict[str, str] = {}  # by site, where its agent takes and hands over checkpoints
-        self.own_receiver: Callable[[str], str] = lambda _: ""  # the same, of a site without an agent
+        self.own_receiver: Callable[[str], str] = lambda _: ""  # the same, of what this server saved of one
         self._numbers: dict[str, int] = {}  # of the last request of each site
         self._through: dict[str, int] = {}  # what is queued and not journaled yet
         self._queue: list[Event] = []
@@ -139,12 +139,8 @@ class Desk:
         disowned = tuple(held for held in request.holds if not _is_current(state, held, site))
         self._take(state, record, request, now)
         self.receivers[site] = request.receives_at
-        others = {
-            other: url
-            for other in state.plant.sites
-            if other != site and (url := self._receiver_of(state, other))
-        }
-        reply = SyncReply(number=request.number, heard=record.heard, adopted=state.adopted, receivers=others)
+        known = {other: url for other in state.plant.sites if (url := self._receiver_of(state, other, site))}
+        reply = SyncReply(number=request.number, heard=record.heard, adopted=state.adopted, receivers=known)
         if record.standing is Standing.REGIONAL_FALLBACK and request.accepts != record.epoch + 1:
             # It may have been sent long ago: only what it says after this answer counts.
             return replace(reply, offer=record.epoch + 1, soon=True)
@@ -165,8 +161,17 @@ class Desk:
         orders = tuple(_orders(state, site))
         return replace(reply, lease=self._lease(state, record), orders=orders)
 
-    def _receiver_of(self, state: State, site: str) -> str:
-        return self.receivers.get(site, "") if site in state.sites else self.own_receiver(site)
+    def _receiver_of(self, state: State, site: str, asks: str) -> str:
+        """Who asks for its own wants what was saved before the site had an agent."""
+        has_agent = site in state.sites and site != asks
+        return self.receivers.get(site, "") if has_agent else self.own_receiver(site)
+
+    def hands_over(self, state: State, origin: str, to: str | None) -> bool:
+        """Whether what is saved at a site can be fetched at another, or at any; True where not known."""
+        if origin in state.sites:
+            return self.receivers.get(origin, "unheard") != ""
+        others = [to] if to is not None else [site for site in state.plant.sites if site != origin]
+        return self.own_receiver(origin) != "" or any(site not in state.sites for site in others)
 
     def give_up(self, state: State, site: str, *, actor: str, now: float) -> None:
         """A person's word that nothing runs at a site any more, whatever its agent thinks."""

@@ -119,7 +119,7 @@ class SyncReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disowned: tuple[Held, ...] = ()  # what the site holds and may not: to be stopped at once
     refusal: Refusal | None = None
     adopted: dict[str, str] = {}  # documents in force, by digest
-    receivers: dict[str, str] = {}  # of the other sites, where they are known
+    receivers: dict[str, str] = {}  # by site, where known; its own: of a server that ran it before
     soon: bool = False  # ask again at once: something is being written down first
 
 
