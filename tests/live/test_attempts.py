@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,23 @@ def test_an_attempt_that_was_lost_does_not_pay_for_the_time_nobody_looked(begun:
     ended = begun.end("lost", 86400.0, at=1000.0 + 86400.0, recovered=True)
     assert ended.ending == "lost"
     assert ended.usage.gpu_hours == pytest.approx(8 * 0.25)
+
+
+def test_what_was_said_while_nobody_looked_on_is_told_with_the_end(begun: Begun) -> None:
+    begun.hall.fold(*begun.report(1001.0, kind="step", step=3, total=150))
+    said: list[dict[str, object]] = [{"kind": "step", "step": step, "total": 150} for step in range(1, 151)]
+    said.insert(-1, {"kind": "checkpoint", "step": 149, "bytes": 8})
+    directory = begun.home.attempt("r1", "train", 1)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "reports.jsonl").write_text("\n".join([*map(json.dumps, said), '{"kind": "ste']))
+    os.utime(directory / "reports.jsonl", (1200.0, 1200.0))
+    events = begun.another().last_words(begun.hall.job(), directory, 2000.0)
+    assert [(type(event).__name__, event.at) for event in events] == [
+        ("Progressed", 1200.0),
+        ("CheckpointSaved", 1200.0),
+    ]
+    begun.hall.fold(*events)
+    job = begun.hall.job()
+    assert (job.step, None if job.saved is None else job.saved.step) == (150, 149)
+    assert begun.another().last_words(begun.hall.job(), directory, 2000.0) == []
+    assert begun.another().last_words(begun.hall.job(), directory / "gone", 2000.0) == []

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from wattline import engines
 from wattline.engines import Launch, Result
+from wattline.engines.files import REPORTS
+from wattline.engines.reports import ReportTail
 from wattline.errors import WattlineError
 from wattline.live.clouds import CloudFiles
 from wattline.live.endings import ending_of, say_of
@@ -39,6 +41,7 @@ from wattline.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 _PROGRESS_SECONDS = 1.0
 # A script that saves without end would fill the journal.
 _LEAST_SAVE_SECONDS = 0.2
+_LASTING = frozenset({"step", "checkpoint"})
 # A script that has not reported for this long may be stuck.
 _TALKS_SECONDS = 120.0
 
@@ -124,6 +127,20 @@ class Attempts:
         if isinstance(event, engines.Reported):
             return self._reported(running, event.report, now)
         return []
+
+    def last_words(self, job: Job, directory: Path, now: float) -> list[Event]:
+        """What an attempt last said of its steps and checkpoints that ended while nobody looked on."""
+        tail, path, more = ReportTail(directory / REPORTS), directory / REPORTS, True
+        last: dict[object, dict[str, object]] = {}
+        while more:
+            reports, more = tail.read()
+            last |= {report["kind"]: report for report in reports if report["kind"] in _LASTING}
+        if not last or job.place is None:
+            return []
+        name = f"{job.id}/{job.attempt}"
+        running = _Running(job.id, job.attempt, job.request.phase, job.place, name, adopted=True)
+        said_at = min(now, path.stat().st_mtime)
+        return [event for report in last.values() for event in self._reported(running, report, said_at)]
 
     def talks(self, attempt: str, now: float) -> bool:
         """Whether the script has reported anything lately."""

@@ -173,15 +173,16 @@ class LiveWorld:
         folders = {job.id: self._folder(job) for job in jobs}
         results = self._engine.recover(folders.values())
         now = self.now()
-        ends = []
+        found: list[Event] = []
         for job in jobs:
             result = results.get(folders[job.id])
             if result is None:  # it runs on, where attempts outlive who started them
                 self._attempts.adopt(job, folders[job.id])
             else:
                 name = attempt_name(job.id, job.attempt)
-                ends.append(self._attempts.end(name, result, now, recovered=True))
-        return [*(gather() for gather in ends), *self._sweeper.look_now(self._held(), self.now())]
+                found += self._attempts.last_words(job, folders[job.id], now)
+                found.append(self._attempts.end(name, result, now, recovered=True)())
+        return [*found, *self._sweeper.look_now(self._held(), self.now())]
 
     def _held(self) -> list[Path]:
         """The folders of all attempts that the journal holds."""
