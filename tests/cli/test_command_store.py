@@ -98,3 +98,16 @@ def test_a_team_moves_from_sqlite_to_postgresql_and_goes_on(
     weighed = wattline("policy", "diff", "default", "-o", "json").json
     assert weighed["jobs_played"] > 0, weighed["doubts"]
     assert wattline("report").code == 0
+
+
+def test_a_backup_without_objects_says_what_it_lacks_where_it_is_made_and_where_it_comes_back(
+    wattline: Wattline, ran: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        f"stay in {home / 'objects'}: --objects takes them" in wattline("store", "backup", tmp_path / "b").out
+    )
+    assert "copy those" not in wattline("store", "restore", tmp_path / "b", "--force").out
+    elsewhere = tmp_path / "elsewhere"
+    monkeypatch.setenv("WATTLINE_HOME", str(elsewhere))
+    told = wattline("store", "restore", tmp_path / "b").out
+    assert f"has no objects: copy those of its server into {elsewhere / 'objects'} before use" in told

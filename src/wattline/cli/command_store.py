@@ -32,21 +32,22 @@ def back_up_to(file: Path, *, with_objects: bool, force: bool, as_json: bool) ->
     if as_json:
         print_json({"file": str(file), **_fields(info)})
     else:
-        stdout_console().print(
-            plain(f"{_sentence(info)} in {file} ({format_bytes(info.size_bytes)}), read back and whole"),
-            soft_wrap=True,
-        )
+        said = f"{_sentence(info)} in {file} ({format_bytes(info.size_bytes)}), read back and whole"
+        if not with_objects:
+            said += f"; documents, sources and outputs stay in {home.objects}: --objects takes them along"
+        stdout_console().print(plain(said), soft_wrap=True)
     return 0
 
 
 def restore_from(file: Path, into: str | None, *, force: bool, as_json: bool) -> int:
     home = Home.find()
     where = into or os.environ.get("WATTLINE_DATABASE") or str(home.ensure().root)
+    objects = ObjectStore(home.objects)
     with BytesProgress() as progress:
         info = restore(
             file,
             where,
-            objects=ObjectStore(home.objects),
+            objects=objects,
             replace=force,
             tell=progress.follow("restore"),
         )
@@ -55,6 +56,8 @@ def restore_from(file: Path, into: str | None, *, force: bool, as_json: bool) ->
         print_json({"file": str(file), "into": shown, **_fields(info)})
     else:
         said = f"{_sentence(info)} of {iso(info.taken_at)} are now in {shown}; the journal is whole"
+        if next(iter(objects.list()), None) is None:
+            said += f"; the backup has no objects: copy those of its server into {home.objects} before use"
         stdout_console().print(plain(said), soft_wrap=True)
     return 0
 
