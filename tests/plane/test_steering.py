@@ -8,7 +8,7 @@ from building import Hall, a_job, a_link, a_site, a_world
 from wattline.errors import RefusedError, UsageError
 from wattline.plane.finding import UnknownError
 from wattline.plane.steering import ask_of, asking, describe_steered, say_steered
-from wattline.state import State
+from wattline.state import SiteStood, Standing, State
 
 
 @pytest.fixture
@@ -77,3 +77,11 @@ def test_a_job_does_not_set_out_for_a_site_that_no_link_leads_to() -> None:
     hall.run(a_job("r1/train", checkpoints=True))
     with pytest.raises(RefusedError, match="no link of the facility joins zurich and oslo"):
         ask_of(hall.state, "r1", "migrate", to="oslo")
+
+
+def test_a_job_does_not_set_out_for_a_site_that_takes_no_work(hall: Hall) -> None:
+    say = "not heard for 15 s"
+    stood = SiteStood(at=hall.at, site="oslo", standing=Standing.LOCAL_ONLY, epoch=1, agent="a", say=say)
+    hall.fold(stood)
+    with pytest.raises(RefusedError, match="cannot begin at oslo now: local_only, not heard for 15 s"):
+        ask_of(hall.state, "r1/train", "migrate", to="oslo")

@@ -102,6 +102,9 @@ def _way_trouble(state: State, job: Job, to: str | None, hands_over: HandsOver) 
     here = job.place.site
     if to is not None and frozenset((here, to)) not in state.plant.links:
         return f"has no way: no link of the facility joins {here} and {to}"
+    record = None if to is None else state.sites.get(to)
+    if record is not None and not record.takes_work:
+        return f"cannot begin at {to} now: {record.standing}, {record.say}"
     if not hands_over(state, here, to):
         whose = f"its agent at {here}" if here in state.sites else "`wattline serve`"
         return f"has a checkpoint that nobody could fetch: start {whose} with --receive (docs/sites.md)"

@@ -290,3 +290,20 @@ def test_a_checkpoint_can_be_fetched_where_who_has_it_hands_it_over() -> None:
     assert may(hub.state, "zurich", "oslo")
     hub.fleet.desk.receivers.clear()  # a hub that has just begun
     assert may(hub.state, "oslo", "zurich")
+
+
+def test_a_site_whose_agent_is_refused_is_not_said_to_be_away() -> None:
+    hub = Hub()
+    hub.attach("zurich")
+    hub.at += TIMING.grace_seconds
+    hub.ask("zurich", agent="somebody-else")
+    hub.at += 1.0
+    hub.turn()
+    assert hub.state.sites["zurich"].say.startswith("not heard for 16 s: it acts")
+    hub.ask("zurich")
+    hub.at += TIMING.grace_seconds
+    hub.ask("zurich", clock=hub.at + 120.0)
+    hub.at += 1.0
+    hub.turn()
+    said = hub.state.sites["zurich"].say
+    assert said.startswith("refused for 16 s (agent agent-zurich: its clock is +120 s from the server's")

@@ -73,6 +73,7 @@ class Desk:
         self._answered_at: dict[str, float] = {}
         self.receivers: dict[str, str] = {}  # by site, where its agent takes and hands over checkpoints
         self.own_receiver: Callable[[str], str] = lambda _: ""  # the same, of what this server saved of one
+        self._refused: dict[str, tuple[str, str]] = {}  # by site: the agent that asked last in vain, and why
         self._numbers: dict[str, int] = {}  # of the last request of each site
         self._through: dict[str, int] = {}  # what is queued and not journaled yet
         self._queue: list[Event] = []
@@ -101,12 +102,19 @@ class Desk:
             if self._turns_to(record.site) is not None:
                 continue
             if record.standing is Standing.PRIMARY and silent_seconds > self._timing.grace_seconds:
-                say = f"not heard for {silent_seconds:.0f} s: it acts by itself, and nothing begins there"
+                say = f"{self._silence(record, silent_seconds)}: it acts by itself, and nothing begins there"
                 self._turn(record, Standing.LOCAL_ONLY, say, now)
             elif record.standing is Standing.LOCAL_ONLY and silent_seconds > self._timing.surely_over_seconds:
-                say = f"not heard for {silent_seconds:.0f} s: its lease has surely ended"
+                say = f"{self._silence(record, silent_seconds)}: its lease has surely ended"
                 self._turn(record, Standing.REGIONAL_FALLBACK, say, now)
                 self._queue += _lose(state, record.site, say, now)
+
+    def _silence(self, record: SiteRecord, seconds: float) -> str:
+        """An agent that asks and is refused is not away: whoever looks for it should look at that."""
+        by, why = self._refused.get(record.site, ("", ""))
+        return (
+            f"refused for {seconds:.0f} s ({why})" if by == record.agent else f"not heard for {seconds:.0f} s"
+        )
 
     def next_look_at(self, state: State) -> float | None:
         """When silence next means something."""
@@ -126,8 +134,10 @@ class Desk:
         one that was replaced must not renew a lease that its successor waits for."""
         refusal = self._judge(state, request, now)
         if refusal is not None:
+            self._refused[request.site] = (request.agent, refusal.say)
             return SyncReply(number=request.number, refusal=refusal)
         site = request.site
+        self._refused.pop(site, None)
         record = state.sites.get(site)
         if record is None or not record.agent:
             if self._turns_to(site) is None:
