@@ -277,6 +277,10 @@ ODD: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
         lambda one: reply(one, b"\x1b[31moops", status=503),
         "answered with 503: \ufffd[31moops",
     ),
+    "an error without a word": (
+        lambda one: reply(one, b"", status=503),
+        "answered with 503: Service Unavailable",
+    ),
 }
 
 

@@ -104,7 +104,7 @@ class Asker:
         is_good = response.status < 300
         told = self._read(response, most_bytes if is_good else _MOST_ERROR_BYTES, deadline, cut=not is_good)
         if not is_good:
-            words = " ".join(told.decode("utf-8", "replace").split())[:200]
+            words = " ".join((told.decode("utf-8", "replace").strip() or response.reason).split())[:200]
             raise MeterError(f"{self._url}: answered with {response.status}: {_printable(words)}")
         got = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
         if told and got != "application/json" and not got.endswith("+json"):
