@@ -66,3 +66,14 @@ def test_under_pressure_nobody_moves_to_where_its_checkpoint_just_did_not_come()
     assert choose_elsewhere(hall.snapshot(), hall.policy, hall.job(), anywhere) is None
     hall.wait(601.0)
     assert choose_elsewhere(hall.snapshot(), hall.policy, hall.job(), anywhere) is not None
+
+
+def test_who_is_tried_again_later_says_when_and_after_what() -> None:
+    hall = a_job_that_could_not_move()
+    (again,) = hall.decide().actions
+    hall.failed(again, "the checkpoint at zurich cannot be read", unreached=True)
+    assert kinds(hall.decide()) == []
+    said = explain(hall.snapshot(), hall.policy, "r1/train").say
+    assert said.startswith(
+        "r1/train waits: tried again in 10 s, after the checkpoint at zurich cannot be read"
+    )

@@ -26,6 +26,7 @@ from wattline.state import ENDED, Job, JobState, Outcome, Place, ResourceKind, S
 from wattline.units import format_named, format_seconds, format_watts
 
 _CLEARED = "pressure.cleared"
+_BACKOFF = "restart.backoff"
 # What people call that which is short; else it is named by its rule.
 _THINGS = {
     ResourceKind.RACK: "rack",
@@ -206,7 +207,7 @@ def _held(snapshot: Snapshot, policy: Policy, job: Job) -> tuple[Verdict, ...]:
     if snapshot.at < ready_at:
         left = ready_at - snapshot.at
         say = f"tried again in {format_seconds(left)}, after {job.say or 'a failure'}"
-        return (Verdict(rule="restart.backoff", subject=job.id, outcome=Outcome.WAIT, say=say),)
+        return (Verdict(rule=_BACKOFF, subject=job.id, outcome=Outcome.WAIT, say=say),)
     return job.verdicts if policy.shifting.is_on and is_held_back(job) else ()
 
 
@@ -273,6 +274,8 @@ def _sentence(job: Job, reason: Verdict) -> str:
     if reason.rule == WAKING:
         left = format_named("left_seconds", reason.numbers["left_seconds"])
         return f"{job.id} waits for node {reason.subject} to wake: {left}"
+    if reason.rule == _BACKOFF:
+        return f"{job.id} waits: {reason.say}"
     missing = [(name, value) for name, value in reason.numbers.items() if name.startswith("short_by")]
     detail = f"{format_named(*missing[0])} short" if missing else reason.say
     called = _THINGS.get(reason.rule) if reason.outcome is Outcome.WAIT else None
