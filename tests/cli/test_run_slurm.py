@@ -88,7 +88,8 @@ def test_a_pipeline_runs_on_slurm_from_submission_to_release(hall: Hall) -> None
     ran = json.loads(out)
     assert (user, [node], gres, licenses) == ("root", hall.hosts_of("train"), "gres:gpu:4", "kilowatts:2")
     assert name == f"{ran['run_id']}/train/1"
-    assert comment == f"wattline {name}: start on hall/r1-{node}×4, at most 1.2 kW"
+    began = f"wattline {name}: start on hall/r1-{node}×4, at most 1.2 kW: "
+    assert comment.startswith(f"{began}hall/r1 has ")
     assert model_of(ran) == desk.by_hand()
     assert_nothing_is_left(desk)
 
